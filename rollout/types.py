@@ -1,0 +1,117 @@
+"""The words the sampler shares with the pipeline. P prompt tokens, R response tokens, G group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One row of the data set, tokenized once; token ids travel from here on, never text."""
+
+    prompt_id: str  # unique within the data set
+    token_ids: tuple[int, ...]  # [P]
+    answer: str
+    row: Mapping[str, Any] = field(default_factory=dict)  # the data set's own columns
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """What the engine needs to sample one completion."""
+
+    temperature: float
+    max_new_tokens: int
+    top_p: float = 1.0
+    top_k: int = 0  # 0 keeps all
+    stop_token_ids: tuple[int, ...] = ()
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What an engine returns for one request; the sampled end token is part of it and is scored."""
+
+    token_ids: tuple[int, ...]  # [R]
+    logprobs: tuple[float, ...]  # [R] of the distribution that was sampled from
+    versions: tuple[int, ...]  # [R] label of the weights that sampled each token
+    finish_reason: FinishReason
+    kept_token_ids: tuple[tuple[int, ...], ...] | None = None  # [R][kept] when top-p/top-k truncate
+
+    def __post_init__(self) -> None:
+        assert len(self.token_ids) == len(self.logprobs) == len(self.versions)
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """One scored completion of a prompt."""
+
+    prompt_token_ids: tuple[int, ...]  # [P]
+    response_token_ids: tuple[int, ...]  # [R]
+    behavior_logprobs: tuple[float, ...]  # [R]
+    versions: tuple[int, ...]  # [R]
+    loss_mask: tuple[int, ...]  # [R] 1 where the policy sampled the token, 0 for environment tokens
+    reward: float
+    finish_reason: FinishReason
+    reward_failed: bool = False
+    kept_token_ids: tuple[tuple[int, ...], ...] | None = None  # [R][kept]
+
+    def __post_init__(self) -> None:
+        n = len(self.response_token_ids)
+        assert n == len(self.behavior_logprobs) == len(self.versions) == len(self.loss_mask)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The completions of one prompt in one epoch. `group_id` is unique within the run."""
+
+    group_id: str
+    prompt_id: str
+    epoch: int
+    worker: int
+    trajectories: tuple[Trajectory, ...]  # [G], fewer when samples were lost
+
+    @property
+    def oldest_version(self) -> int:
+        return min((v for t in self.trajectories for v in t.versions), default=0)
+
+    @property
+    def newest_version(self) -> int:
+        return max((v for t in self.trajectories for v in t.versions), default=0)
+
+
+@dataclass(frozen=True)
+class TensorMeta:
+    """One published tensor: where it lies in its bucket file and the sha256 of its bytes."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    sha256: str
+
+
+@dataclass(frozen=True)
+class WeightUpdate:
+    """Published weights of one version: safetensors bucket files, written whole before this exists."""
+
+    version: int
+    buckets: tuple[str, ...]  # paths of the bucket files
+    tensors: tuple[TensorMeta, ...]
+    probe_token_ids: tuple[int, ...]  # [N] fixed sequence
+    probe_logprobs: tuple[float, ...]  # [N-1] of tokens 1..N-1 by the trainer at temperature 1
+
+
+@dataclass(frozen=True)
+class UpdateReport:
+    """What one worker's update did. `probe_mean_abs_diff` is against `WeightUpdate.probe_logprobs`."""
+
+    worker: int
+    version: int
+    pause_s: float
+    load_s: float
+    verify_s: float
+    resume_s: float
+    num_tensors_checked: int
+    probe_mean_abs_diff: float
+    probe_max_abs_diff: float
