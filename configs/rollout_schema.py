@@ -43,6 +43,7 @@ class RolloutConfig:
     max_head_offpolicyness: int = doc(1, "Staleness bound η in steps; 0 is synchronous.")
     max_concurrent_rollouts: int = doc(64, "Groups in flight at most, over all workers.")
     request_timeout_s: float = doc(600.0, "Longest a group may take before its worker counts as hung.")
+    max_worker_restarts: int = doc(3, "A worker that failed more often than this is given up; the others go on.")
     startup_timeout_s: float = doc(600.0, "Longest an engine may take to start.")
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     vllm_config: VllmConfig = field(default_factory=VllmConfig)

@@ -1,0 +1,50 @@
+"""From a batch of groups to what each trainer rank gets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actor.batch import Denominators, TrainSequence
+from actor.packing import plan
+from configs.actor_schema import ActorConfig
+from pipeline.advantages import compute_advantages
+from pipeline.trainer_group import RankBatch
+from rollout.types import Group
+
+
+@dataclass(frozen=True)
+class StepBatch:
+    """One training step's data, already divided over ranks."""
+
+    shares: list[RankBatch]  # one a rank
+    denominators: list[Denominators]  # one a minibatch, over all ranks
+    num_tokens: int  # trained positions: prompts and responses
+    num_sequences: int
+    advantage_metrics: dict[str, float]
+
+
+def build_batch(groups: Sequence[Group], config: ActorConfig, max_new_tokens: int) -> StepBatch:
+    """Advantages, minibatches by whole groups, denominators before any filter, packing over ranks."""
+    sequences, metrics = compute_advantages(groups, config.advantage, max_new_tokens)
+    minibatches = split_by_group(sequences, len(groups), config.ppo_n_minibatches)
+    return StepBatch(
+        shares=plan(minibatches, config.num_workers, config.max_tokens_per_microbatch),
+        denominators=[count(m) for m in minibatches],
+        num_tokens=sum(s.num_tokens for s in sequences),
+        num_sequences=len(sequences),
+        advantage_metrics=metrics,
+    )
+
+
+def split_by_group(sequences: Sequence[TrainSequence], num_groups: int, n: int) -> list[list[TrainSequence]]:
+    """Minibatch i holds the groups i·B/n … (i+1)·B/n; a group is never divided."""
+    minibatches: list[list[TrainSequence]] = [[] for _ in range(n)]
+    for s in sequences:
+        minibatches[s.group * n // num_groups].append(s)
+    return minibatches
+
+
+def count(sequences: Sequence[TrainSequence]) -> Denominators:
+    """Tokens and sequences that enter the loss; at least 1, so that an empty minibatch has loss 0."""
+    num_tokens = sum(sum(s.mask) for s in sequences)
+    num_sequences = sum(any(s.mask) for s in sequences)
+    return Denominators(float(max(1, num_tokens)), float(max(1, num_sequences)))

@@ -1,0 +1,196 @@
+"""The rollout workers: who is serving, which version each has proved to hold, and replacement of failed ones."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+from ray.actor import ActorHandle
+
+from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
+
+
+class WorkerLost(RuntimeError):
+    """A rollout worker died, hung or was discarded while it held a request."""
+
+
+class NoWorkersLeft(RuntimeError):
+    """Every rollout worker was given up."""
+
+
+@dataclass
+class Slot:
+    """One rollout worker's place; `incarnation` counts the processes that have filled it."""
+
+    index: int
+    actor: ActorHandle | None = None
+    incarnation: int = 0
+    verified_version: int = -1
+    running: int = 0
+    num_restarts: int = 0
+    given_up: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    @property
+    def serving(self) -> bool:
+        return self.actor is not None
+
+
+@dataclass(frozen=True)
+class FleetLimits:
+    """How long a worker may take, and how often one may be replaced."""
+
+    startup_s: float
+    request_s: float
+    update_s: float
+    max_restarts: int
+
+
+class Fleet:
+    """Starts, feeds, updates and replaces rollout workers.
+
+    Owner of the invariant that a group which holds tokens of version v leaves `generate` only after
+    its worker's update to v was verified; what a failed worker sampled is never returned.
+    """
+
+    def __init__(self, spawn: Callable[[int], ActorHandle], num_workers: int, limits: FleetLimits) -> None:
+        self._spawn = spawn
+        self._limits = limits
+        self._slots = [Slot(i) for i in range(num_workers)]
+        self._latest: WeightUpdate | None = None
+        self._restarts: set[asyncio.Task[None]] = set()
+        self.events: list[str] = []  # what happened to workers, for the console and the logs
+
+    @property
+    def slots(self) -> list[Slot]:
+        return self._slots
+
+    @property
+    def num_restarts(self) -> int:
+        return sum(s.num_restarts for s in self._slots)
+
+    async def start(self) -> list[dict[str, Any]]:
+        """Start every engine from the initial weights (version 0); returns what each reports of itself."""
+        return list(await asyncio.gather(*(self._start(s) for s in self._slots)))
+
+    async def _start(self, slot: Slot) -> dict[str, Any]:
+        actor = self._spawn(slot.index)
+        info = await _bounded(actor.start.remote(), self._limits.startup_s, f"engine of rollout worker {slot.index}")
+        slot.verified_version = 0
+        if self._latest is not None:
+            await self._update_actor(actor, slot, self._latest)
+        slot.actor = actor
+        slot.incarnation += 1
+        return info
+
+    def pick(self) -> Slot | None:
+        """The serving worker with the fewest groups in flight."""
+        serving = [s for s in self._slots if s.serving]
+        if not serving and all(s.given_up for s in self._slots):
+            raise NoWorkersLeft("no rollout worker is left: each failed more often than rollout.max_worker_restarts allows")
+        return min(serving, key=lambda s: s.running, default=None)
+
+    async def generate(
+        self, slot: Slot, group_id: str, prompt: Prompt, epoch: int, sampling: Sampling, n: int, score: bool = True
+    ) -> Group:
+        """One group from `slot`, returned once every version it holds is verified on that worker.
+
+        Raises:
+            WorkerLost: the worker died, hung, or its update failed meanwhile.
+        """
+        actor, incarnation = slot.actor, slot.incarnation
+        if actor is None:
+            raise WorkerLost(f"rollout worker {slot.index} is not serving")
+        slot.running += 1
+        try:
+            what = f"group {group_id} of rollout worker {slot.index}"
+            ref = actor.generate_group.remote(group_id, prompt, epoch, sampling, n, score)
+            group: Group = await _bounded(ref, self._limits.request_s, what)
+            async with slot.changed:
+                await slot.changed.wait_for(
+                    lambda: slot.incarnation != incarnation or not slot.serving or slot.verified_version >= group.newest_version
+                )
+            if slot.incarnation != incarnation or not slot.serving:
+                raise WorkerLost(f"rollout worker {slot.index} was discarded before version {group.newest_version} was verified")
+            return group
+        except (ray.exceptions.RayActorError, TimeoutError) as error:
+            self.replace(slot, incarnation, str(error).splitlines()[0])
+            raise WorkerLost(f"rollout worker {slot.index}: {error}") from error
+        finally:
+            slot.running -= 1
+
+    async def update(self, update: WeightUpdate) -> list[UpdateReport]:
+        """Bring every serving worker to `update`; a worker that fails is replaced and left out of the reports."""
+        self._latest = update
+        reports = await asyncio.gather(*(self._update_slot(s, update) for s in self._slots if s.serving))
+        return [r for r in reports if r is not None]
+
+    async def _update_slot(self, slot: Slot, update: WeightUpdate) -> UpdateReport | None:
+        actor, incarnation = slot.actor, slot.incarnation
+        assert actor is not None
+        try:
+            return await self._update_actor(actor, slot, update)
+        except (ray.exceptions.RayError, TimeoutError) as error:
+            self.replace(slot, incarnation, f"update to version {update.version} failed: {_first_cause(error)}")
+            return None
+
+    async def _update_actor(self, actor: ActorHandle, slot: Slot, update: WeightUpdate) -> UpdateReport:
+        what = f"weight update {update.version} of rollout worker {slot.index}"
+        report: UpdateReport = await _bounded(actor.update.remote(update), self._limits.update_s, what)
+        async with slot.changed:
+            slot.verified_version = update.version
+            slot.changed.notify_all()
+        return report
+
+    def replace(self, slot: Slot, incarnation: int, reason: str) -> None:
+        """Kill the process and start another from the published weights, unless that was done already."""
+        if slot.incarnation != incarnation or slot.actor is None:
+            return
+        ray.kill(slot.actor)
+        slot.actor = None
+        self.events.append(f"rollout worker {slot.index}: {reason}")
+        task = asyncio.ensure_future(self._restart(slot))
+        self._restarts.add(task)
+        task.add_done_callback(self._restarts.discard)
+
+    async def _restart(self, slot: Slot) -> None:
+        async with slot.changed:
+            slot.changed.notify_all()
+        while slot.num_restarts < self._limits.max_restarts:
+            slot.num_restarts += 1
+            started = time.monotonic()
+            try:
+                await self._start(slot)
+            except (ray.exceptions.RayError, TimeoutError) as error:
+                self.events.append(f"rollout worker {slot.index} did not come back: {_first_cause(error)}")
+                continue
+            self.events.append(f"rollout worker {slot.index} serves again after {time.monotonic() - started:.0f} s")
+            return
+        slot.given_up = True
+        self.events.append(f"rollout worker {slot.index} is given up after {slot.num_restarts} restarts")
+
+    async def close(self, timeout_s: float) -> None:
+        """End the engines; those that do not answer in time are killed."""
+        for task in self._restarts:
+            task.cancel()
+        actors = [s.actor for s in self._slots if s.actor is not None]
+        closing = [asyncio.wrap_future(a.close.remote().future()) for a in actors]
+        if closing:
+            await asyncio.wait(closing, timeout=timeout_s)
+        for actor in actors:
+            ray.kill(actor)
+
+
+async def _bounded(ref: Any, limit_s: float, what: str) -> Any:
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(ref.future()), limit_s)
+    except TimeoutError:
+        raise TimeoutError(f"waited {limit_s:g} s for {what}") from None
+
+
+def _first_cause(error: BaseException) -> str:
+    cause = getattr(error, "cause", None) or error
+    return str(cause).strip().splitlines()[-1] if str(cause).strip() else type(cause).__name__

@@ -1,0 +1,44 @@
+"""Append-only JSON-lines files: metrics and the ledger."""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+
+class JsonLines:
+    """One object a line, flushed line by line, so that a run that ends at any time leaves whole lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a")
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Append one object; NaN and infinities become null, which every reader accepts."""
+        self._file.write(json.dumps({k: _finite(v) for k, v in row.items()}) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> "JsonLines":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """All whole objects of a file; a last line cut short by a crash is left out."""
+    rows = []
+    for line in path.read_text().splitlines():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            break
+    return rows

@@ -1,0 +1,20 @@
+"""What became of every prompt: one event a line in RUN/ledger.jsonl."""
+
+from typing import Literal
+
+from pipeline.json_lines import JsonLines
+
+Event = Literal["issued", "finished", "consumed", "dropped", "requeued"]
+
+
+class Ledger:
+    """Writes events of groups; `reason` says why one was dropped or asked again."""
+
+    def __init__(self, lines: JsonLines) -> None:
+        self._lines = lines
+
+    def record(
+        self, event: Event, group_id: str, prompt_id: str, epoch: int, version: int, reason: str | None = None
+    ) -> None:
+        row = {"event": event, "group_id": group_id, "prompt_id": prompt_id, "epoch": epoch, "version": version}
+        self._lines.write(row if reason is None else row | {"reason": reason})

@@ -1,0 +1,97 @@
+"""Ray: start or join it, and place trainer ranks (packed) and rollout workers (spread)."""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+import torch
+from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from configs.schema import Config
+from pipeline.process_log import ENV_LOG_FILE
+from pipeline.run_folder import RunFolder
+
+PLACEMENT_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class CpuShare:
+    """Threads of each process where both halves compute on the CPU."""
+
+    trainer_threads: int
+    rollout_threads: int
+
+
+def cpu_share(config: Config, num_cores: int) -> CpuShare:
+    """Divide the cores between trainer ranks and rollout workers; each process gets at least one."""
+    trainer = config.actor.num_threads or max(1, num_cores // 2 // config.actor.num_workers)
+    rest = max(1, num_cores - trainer * config.actor.num_workers)
+    return CpuShare(trainer, max(1, rest // config.rollout.num_workers))
+
+
+def start_ray(config: Config) -> None:
+    """Start a Ray of the run's own (scheduler.type=local) or join a cluster (ray)."""
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    common: dict[str, Any] = {
+        "log_to_driver": False,
+        "logging_level": "ERROR",
+        "runtime_env": {"worker_process_setup_hook": "pipeline.process_log.redirect_output"},
+    }
+    if config.scheduler.type == "ray":
+        ray.init(address=config.scheduler.address or "auto", **common)
+        return
+    # Actors are sized by us; a small machine still has to hold every rank and worker.
+    slots = config.actor.num_workers + config.rollout.num_workers
+    ray.init(
+        address="local",
+        num_cpus=max(os.cpu_count() or 1, slots),
+        num_gpus=torch.cuda.device_count(),
+        include_dashboard=False,
+        **common,
+    )
+
+
+class Placement:
+    """The two placement groups of a run, and Ray options for each of its processes."""
+
+    def __init__(self, config: Config, folder: RunFolder) -> None:
+        gpus = torch.cuda.is_available()
+        trainer = {"CPU": 1.0} | ({"GPU": 1.0} if gpus else {})
+        rollout = {"CPU": 1.0} | ({"GPU": float(config.rollout.tensor_parallel_size)} if gpus else {})
+        self._folder = folder
+        self._trainer = _reserve([trainer] * config.actor.num_workers, "PACK", "trainer ranks")
+        self._rollout = _reserve([rollout] * config.rollout.num_workers, "SPREAD", "rollout workers")
+        self._trainer_gpus, self._rollout_gpus = trainer.get("GPU", 0.0), rollout.get("GPU", 0.0)
+
+    def trainer_options(self, rank: int, env: dict[str, str]) -> dict[str, Any]:
+        return self._options(self._trainer, rank, self._trainer_gpus, f"trainer-{rank}", env)
+
+    def rollout_options(self, worker: int, env: dict[str, str]) -> dict[str, Any]:
+        return self._options(self._rollout, worker, self._rollout_gpus, f"rollout-{worker}", env)
+
+    def _options(self, group: PlacementGroup, index: int, gpus: float, name: str, env: dict[str, str]) -> dict[str, Any]:
+        log = {ENV_LOG_FILE: str(self._folder.logs / f"{name}.log")}
+        return {
+            "num_cpus": 1,
+            "num_gpus": gpus,
+            "runtime_env": {"env_vars": env | log},
+            "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index),
+        }
+
+    def release(self) -> None:
+        remove_placement_group(self._trainer)
+        remove_placement_group(self._rollout)
+
+
+def _reserve(bundles: list[dict[str, float]], strategy: str, what: str) -> PlacementGroup:
+    group = placement_group(bundles, strategy=strategy)
+    if not group.wait(PLACEMENT_TIMEOUT_S):
+        have = ray.cluster_resources()
+        raise ValueError(
+            f"the cluster has no room for {len(bundles)} {what} of {bundles[0]} each "
+            f"(it holds CPU={have.get('CPU', 0):g}, GPU={have.get('GPU', 0):g}); "
+            "lower actor.num_workers or rollout.num_workers, or add nodes"
+        )
+    return group

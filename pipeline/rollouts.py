@@ -1,0 +1,139 @@
+"""Keeps the rollout workers busy within the staleness bound and hands batches of groups to the trainer."""
+
+import asyncio
+from collections import Counter
+from typing import Protocol
+
+from configs.schema import Config
+from pipeline.admission import Admission
+from pipeline.buffer import GroupBuffer
+from pipeline.fleet import Fleet, Slot, WorkerLost
+from pipeline.ledger import Ledger
+from rollout.types import Group, Prompt, Sampling
+
+
+class Cursor(Protocol):
+    """Where the next prompt comes from (`rollout.prompt_cursor.PromptCursor`)."""
+
+    def next(self) -> tuple[int, Prompt]: ...
+
+    def put_back(self, epoch: int, prompt: Prompt) -> None: ...
+
+
+def train_sampling(config: Config) -> Sampling:
+    """The sampling of training completions."""
+    s = config.rollout.sampling
+    return Sampling(s.temperature, s.max_new_tokens, s.top_p, s.top_k, tuple(s.stop_token_ids))
+
+
+class Rollouts:
+    """Owner of the rule that a prompt is either in flight, in the buffer, consumed, or put back."""
+
+    def __init__(self, config: Config, fleet: Fleet, cursor: Cursor, ledger: Ledger, admission: Admission) -> None:
+        self._fleet, self._cursor, self._ledger = fleet, cursor, ledger
+        self.admission = admission
+        self.buffer = GroupBuffer(config.rollout.max_head_offpolicyness)
+        self.counts: Counter[str] = Counter()  # since the start of the run
+        self.num_generated_tokens = 0
+        self.next_group = 0
+        self._sampling = train_sampling(config)
+        self._n = config.rollout.sampling.n_samples
+        self._resample = config.actor.advantage.zero_variance == "resample"
+        self._prompts: dict[str, tuple[int, Prompt]] = {}  # group id -> what was asked
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()  # something may be issued
+        self._arrived = asyncio.Event()  # something may be consumed
+        self._error: BaseException | None = None
+
+    async def run(self) -> None:
+        """Issue groups for ever; ends by cancellation."""
+        while True:
+            self._changed.clear()
+            while self.admission.free > 0 and (slot := self._fleet.pick()) is not None:
+                self._issue(slot)
+            # A replaced worker starts serving without telling us, so look again after a moment.
+            try:
+                await asyncio.wait_for(self._changed.wait(), timeout=1.0)
+            except TimeoutError:
+                continue
+
+    def _issue(self, slot: Slot) -> None:
+        epoch, prompt = self._cursor.next()
+        group_id = f"g{self.next_group:08d}"
+        self.next_group += 1
+        self.admission.start()
+        self._prompts[group_id] = (epoch, prompt)
+        self._record("issued", group_id)
+        task = asyncio.ensure_future(self._generate(slot, group_id, epoch, prompt))
+        self._tasks.add(task)
+        task.add_done_callback(self._finish_task)
+
+    def _finish_task(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._error = task.exception()
+        self._changed.set()
+        self._arrived.set()
+
+    async def _generate(self, slot: Slot, group_id: str, epoch: int, prompt: Prompt) -> None:
+        try:
+            group = await self._fleet.generate(slot, group_id, prompt, epoch, self._sampling, self._n)
+        except WorkerLost:
+            self.admission.discard()
+            self._put_back(group_id, "worker_lost")
+            return
+        self.num_generated_tokens += sum(len(t.response_token_ids) for t in group.trajectories)
+        self.counts["rewards_failed"] += sum(t.reward_failed for t in group.trajectories)
+        if self._resample and len({t.reward for t in group.trajectories}) <= 1:
+            self.admission.discard()
+            self._forget(group_id, "dropped", "zero_variance")
+            return
+        self._record("finished", group_id)
+        self.buffer.put(group)
+        self.admission.accept()
+
+    async def take(self, n: int, version: int) -> list[Group]:
+        """Wait for n groups young enough for `version` and remove them from the buffer."""
+        while True:
+            self._arrived.clear()
+            self._drop_stale(version)
+            if self._error is not None:
+                raise self._error
+            if len(self.buffer) >= n:
+                groups = self.buffer.take(n)
+                for g in groups:
+                    self._forget(g.group_id, "consumed", None)
+                return groups
+            self._changed.set()
+            await self._arrived.wait()
+
+    def _drop_stale(self, version: int) -> None:
+        for group in self.buffer.drop_stale(version):
+            self.admission.drop()
+            self.counts["dropped_stale"] += 1
+            self._put_back(group.group_id, "stale")
+
+    def set_version(self, version: int) -> None:
+        """Every worker holds `version` now: more groups may be started."""
+        self.admission.version = version
+        self._changed.set()
+
+    def _put_back(self, group_id: str, reason: str) -> None:
+        epoch, prompt = self._prompts[group_id]
+        self._cursor.put_back(epoch, prompt)
+        self._forget(group_id, "requeued", reason)
+
+    def _forget(self, group_id: str, event: str, reason: str | None) -> None:
+        self._record(event, group_id, reason)
+        del self._prompts[group_id]
+
+    def _record(self, event: str, group_id: str, reason: str | None = None) -> None:
+        epoch, prompt = self._prompts[group_id]
+        self.counts[event] += 1
+        self._ledger.record(event, group_id, prompt.prompt_id, epoch, self.admission.version, reason)  # type: ignore[arg-type]
+
+    async def close(self) -> None:
+        """Stop waiting for groups in flight; their prompts stay unanswered."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

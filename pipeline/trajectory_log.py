@@ -1,0 +1,41 @@
+"""The trajectories a step consumed, one JSON-lines file a step under RUN/trajectories."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rollout.types import Group
+
+
+def write_trajectories(folder: Path, step: int, groups: Sequence[Group]) -> Path:
+    """Write `step-NNNNNN.jsonl`: token ids, logprobs, versions, reward and group of every trajectory."""
+    path = folder / f"step-{step:06d}.jsonl"
+    partial = path.with_suffix(".partial")
+    with partial.open("w") as file:
+        for group in groups:
+            for row in _rows(step, group):
+                file.write(json.dumps(row) + "\n")
+    os.replace(partial, path)
+    return path
+
+
+def _rows(step: int, group: Group) -> Iterator[dict[str, Any]]:
+    for sample, t in enumerate(group.trajectories):
+        yield {
+            "step": step,
+            "group_id": group.group_id,
+            "prompt_id": group.prompt_id,
+            "epoch": group.epoch,
+            "worker": group.worker,
+            "sample": sample,
+            "prompt_token_ids": list(t.prompt_token_ids),
+            "response_token_ids": list(t.response_token_ids),
+            "behavior_logprobs": list(t.behavior_logprobs),
+            "versions": list(t.versions),
+            "loss_mask": list(t.loss_mask),
+            "reward": t.reward,
+            "reward_failed": t.reward_failed,
+            "finish_reason": t.finish_reason,
+        }

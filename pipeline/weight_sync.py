@@ -1,0 +1,87 @@
+"""Publishes the trainer's weights and brings every rollout worker to them while it generates."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from pipeline.fleet import Fleet
+from pipeline.trainer_group import TrainerGroup
+from rollout.types import UpdateReport, WeightUpdate
+
+SHARED_MEMORY = Path("/dev/shm")
+PREFIX = "proxrl-"
+
+
+class WeightSync:
+    """One ordering invariant: publish v whole → update workers to v → only then delete v−1.
+
+    ```
+    sync = WeightSync(trainer, fleet, probe)
+    await sync.publish(v)        # trainer's turn: gather, write, score the probe
+    sync.start_update()          # workers' turn, beside the next step
+    await sync.finish_update()   # reports of the workers that verified v
+    ```
+    """
+
+    def __init__(self, trainer: TrainerGroup, fleet: Fleet, probe_token_ids: tuple[int, ...]) -> None:
+        self._trainer, self._fleet, self._probe = trainer, fleet, probe_token_ids
+        base = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+        remove_orphans(base)
+        self._root = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=base))
+        self._current: Path | None = None
+        self._previous: Path | None = None
+        self._update: WeightUpdate | None = None
+        self._task: asyncio.Task[list[UpdateReport]] | None = None
+
+    async def publish(self, version: int) -> float:
+        """Write the weights of `version`; returns the seconds it took."""
+        assert self._task is None, "the update before has not finished"
+        started = time.monotonic()
+        directory = self._root / f"v{version}"
+        directory.mkdir()
+        self._update = await self._trainer.publish(version, str(directory), self._probe)
+        self._previous, self._current = self._current, directory
+        return time.monotonic() - started
+
+    def start_update(self) -> None:
+        """Let the workers load what was published last; they go on generating around the pause."""
+        assert self._update is not None and self._task is None
+        self._task = asyncio.ensure_future(self._fleet.update(self._update))
+
+    async def finish_update(self) -> list[UpdateReport]:
+        """Wait for the workers' reports; workers that failed are being replaced and are not among them."""
+        if self._task is None:
+            return []
+        reports = await self._task
+        self._task = None
+        if self._previous is not None:
+            shutil.rmtree(self._previous, ignore_errors=True)
+            self._previous = None
+        return reports
+
+    def close(self) -> None:
+        """Release the shared memory."""
+        if self._task is not None:
+            self._task.cancel()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+
+def remove_orphans(base: Path) -> None:
+    """Delete published weights of runs whose process is gone (a run killed outright cannot do it itself)."""
+    for folder in base.glob(f"{PREFIX}*-*"):
+        owner = folder.name.removeprefix(PREFIX).split("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def sync_metrics(reports: list[UpdateReport], publish_s: float) -> dict[str, float]:
+    """`weight_sync/…`: the slowest worker's times, and the probe's worst difference."""
+    metrics = {"weight_sync/publish_s": publish_s, "weight_sync/num_workers": float(len(reports))}
+    if reports:
+        for name in ("pause_s", "load_s", "verify_s", "resume_s", "probe_mean_abs_diff", "probe_max_abs_diff"):
+            metrics[f"weight_sync/{name}"] = max(getattr(r, name) for r in reports)
+        metrics["weight_sync/num_tensors_checked"] = float(min(r.num_tensors_checked for r in reports))
+    return metrics
