@@ -1,6 +1,6 @@
 """The whole configuration of a run. Every field has a one-line doc in its `metadata`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from omegaconf import MISSING
@@ -103,5 +103,12 @@ class Config:
     eval: EvalConfig = field(default_factory=EvalConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     trackers: TrackerConfig = field(default_factory=TrackerConfig)
+
+    @property
+    def eval_dataset(self) -> DatasetConfig:
+        """The held-out data set: the training set's columns and template, eval's path, split and limit."""
+        return replace(
+            self.dataset, path=self.eval.path or self.dataset.path, split=self.eval.split, limit=self.eval.num_samples
+        )
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actor.batch import Denominators, TrainSequence
 from actor.packing import plan
+
+from actor.batch import Denominators, TrainSequence
 from configs.actor_schema import ActorConfig
 from pipeline.advantages import compute_advantages
 from pipeline.trainer_group import RankBatch

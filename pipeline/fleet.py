@@ -64,6 +64,11 @@ class Fleet:
         self._restarts: set[asyncio.Task[None]] = set()
         self.events: list[str] = []  # what happened to workers, for the console and the logs
 
+    def take_events(self) -> list[str]:
+        """What happened to workers since the last call, a sentence each."""
+        taken, self.events = self.events, []
+        return taken
+
     @property
     def slots(self) -> list[Slot]:
         return self._slots
@@ -90,7 +95,9 @@ class Fleet:
         """The serving worker with the fewest groups in flight."""
         serving = [s for s in self._slots if s.serving]
         if not serving and all(s.given_up for s in self._slots):
-            raise NoWorkersLeft("no rollout worker is left: each failed more often than rollout.max_worker_restarts allows")
+            raise NoWorkersLeft(
+                "no rollout worker is left: each failed more often than rollout.max_worker_restarts allows"
+            )
         return min(serving, key=lambda s: s.running, default=None)
 
     async def generate(
@@ -111,10 +118,16 @@ class Fleet:
             group: Group = await _bounded(ref, self._limits.request_s, what)
             async with slot.changed:
                 await slot.changed.wait_for(
-                    lambda: slot.incarnation != incarnation or not slot.serving or slot.verified_version >= group.newest_version
+                    lambda: (
+                        slot.incarnation != incarnation
+                        or not slot.serving
+                        or slot.verified_version >= group.newest_version
+                    )
                 )
             if slot.incarnation != incarnation or not slot.serving:
-                raise WorkerLost(f"rollout worker {slot.index} was discarded before version {group.newest_version} was verified")
+                raise WorkerLost(
+                    f"rollout worker {slot.index} was discarded before version {group.newest_version} was verified"
+                )
             return group
         except (ray.exceptions.RayActorError, TimeoutError) as error:
             self.replace(slot, incarnation, str(error).splitlines()[0])

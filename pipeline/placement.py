@@ -71,7 +71,9 @@ class Placement:
     def rollout_options(self, worker: int, env: dict[str, str]) -> dict[str, Any]:
         return self._options(self._rollout, worker, self._rollout_gpus, f"rollout-{worker}", env)
 
-    def _options(self, group: PlacementGroup, index: int, gpus: float, name: str, env: dict[str, str]) -> dict[str, Any]:
+    def _options(
+        self, group: PlacementGroup, index: int, gpus: float, name: str, env: dict[str, str]
+    ) -> dict[str, Any]:
         log = {ENV_LOG_FILE: str(self._folder.logs / f"{name}.log")}
         return {
             "num_cpus": 1,

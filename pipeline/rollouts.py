@@ -2,13 +2,15 @@
 
 import asyncio
 from collections import Counter
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from configs.schema import Config
 from pipeline.admission import Admission
 from pipeline.buffer import GroupBuffer
 from pipeline.fleet import Fleet, Slot, WorkerLost
-from pipeline.ledger import Ledger
+from pipeline.ledger import Event, Ledger
+from pipeline.run_state import RunState
 from rollout.types import Group, Prompt, Sampling
 
 
@@ -18,6 +20,10 @@ class Cursor(Protocol):
     def next(self) -> tuple[int, Prompt]: ...
 
     def put_back(self, epoch: int, prompt: Prompt) -> None: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
 def train_sampling(config: Config) -> Sampling:
@@ -123,14 +129,35 @@ class Rollouts:
         self._cursor.put_back(epoch, prompt)
         self._forget(group_id, "requeued", reason)
 
-    def _forget(self, group_id: str, event: str, reason: str | None) -> None:
+    def _forget(self, group_id: str, event: Event, reason: str | None) -> None:
         self._record(event, group_id, reason)
         del self._prompts[group_id]
 
-    def _record(self, event: str, group_id: str, reason: str | None = None) -> None:
+    def _record(self, event: Event, group_id: str, reason: str | None = None) -> None:
         epoch, prompt = self._prompts[group_id]
         self.counts[event] += 1
-        self._ledger.record(event, group_id, prompt.prompt_id, epoch, self.admission.version, reason)  # type: ignore[arg-type]
+        self._ledger.record(event, group_id, prompt.prompt_id, epoch, self.admission.version, reason)
+
+    def cursor_state(self) -> dict[str, Any]:
+        """The cursor's own state; prompts in flight are in `in_flight`."""
+        return self._cursor.state_dict()
+
+    def in_flight(self) -> list[tuple[int, str]]:
+        """(epoch, prompt id) of the groups that are asked for and not answered."""
+        waiting = {g.group_id for g in self.buffer.groups}
+        return [(epoch, p.prompt_id) for gid, (epoch, p) in sorted(self._prompts.items()) if gid not in waiting]
+
+    def restore(self, state: RunState, prompts: Mapping[str, Prompt]) -> None:
+        """Go on as a checkpoint left it: buffered groups wait again, prompts in flight are asked again."""
+        self._cursor.load_state_dict(state.cursor)
+        self.next_group = state.next_group
+        self.counts.update(state.counts)
+        for group in state.buffered:
+            self._prompts[group.group_id] = (group.epoch, prompts[group.prompt_id])
+            self.buffer.put(group)
+            self.admission.accepted += 1
+        for epoch, prompt_id in state.in_flight:
+            self._cursor.put_back(epoch, prompts[prompt_id])
 
     async def close(self) -> None:
         """Stop waiting for groups in flight; their prompts stay unanswered."""

@@ -17,7 +17,9 @@ RankBatch = list[list[list[TrainSequence]]]  # [minibatch][micro-batch][sequence
 class TrainerGroup:
     """The DeepSpeed ranks. `spawn(rank, world_size, addr, port)` makes one Ray actor."""
 
-    def __init__(self, spawn: Callable[[int, int, str, int], ActorHandle], world_size: int, startup_timeout_s: float) -> None:
+    def __init__(
+        self, spawn: Callable[[int, int, str, int], ActorHandle], world_size: int, startup_timeout_s: float
+    ) -> None:
         address, port = "127.0.0.1", _free_port()
         self._ranks = [spawn(rank, world_size, address, port) for rank in range(world_size)]
         self._startup_timeout_s = startup_timeout_s
@@ -38,7 +40,10 @@ class TrainerGroup:
     ) -> tuple[Metrics, dict[str, float]]:
         """One training step; returns metrics merged over ranks and rank 0's timings in seconds."""
         results = await asyncio.gather(
-            *(_call(r.train_step, version, share, list(denominators)) for r, share in zip(self._ranks, shares, strict=True))
+            *(
+                _call(r.train_step, version, share, list(denominators))
+                for r, share in zip(self._ranks, shares, strict=True)
+            )
         )
         return merge(r["metrics"] for r in results), results[0]["timings"]
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.fleet import Fleet
@@ -21,7 +22,7 @@ class WeightSync:
     ```
     sync = WeightSync(trainer, fleet, probe)
     await sync.publish(v)        # trainer's turn: gather, write, score the probe
-    sync.start_update()          # workers' turn, beside the next step
+    sync.start_update(on_done)   # workers' turn, beside the next step
     await sync.finish_update()   # reports of the workers that verified v
     ```
     """
@@ -46,10 +47,19 @@ class WeightSync:
         self._previous, self._current = self._current, directory
         return time.monotonic() - started
 
-    def start_update(self) -> None:
-        """Let the workers load what was published last; they go on generating around the pause."""
+    def start_update(self, on_done: Callable[[], None]) -> None:
+        """Let the workers load what was published last; they go on generating around the pause.
+
+        `on_done` is called once every serving worker holds the new version.
+        """
         assert self._update is not None and self._task is None
         self._task = asyncio.ensure_future(self._fleet.update(self._update))
+        self._task.add_done_callback(lambda t: None if t.cancelled() or t.exception() else on_done())
+
+    async def settle_update(self) -> None:
+        """Wait until the workers hold the published version; the reports stay for `finish_update`."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
 
     async def finish_update(self) -> list[UpdateReport]:
         """Wait for the workers' reports; workers that failed are being replaced and are not among them."""

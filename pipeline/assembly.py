@@ -1,0 +1,100 @@
+"""Builds the parts of a run from its config, and ends them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from actor.worker import TrainerWorker
+from rollout.engines.registry import worker_options
+from rollout.worker import RolloutWorker
+
+from configs.schema import Config
+from pipeline.console import RunConsole
+from pipeline.fleet import Fleet, FleetLimits
+from pipeline.hardware import num_cores
+from pipeline.placement import Placement, cpu_share, start_ray
+from pipeline.run_folder import RunFolder
+from pipeline.trainer_group import TrainerGroup
+from pipeline.weight_sync import WeightSync
+from rollout.types import Prompt
+
+CLOSE_TIMEOUT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The processes of a run, started and holding the initial weights."""
+
+    trainer: TrainerGroup
+    fleet: Fleet
+    sync: WeightSync
+    rollout_info: list[dict[str, Any]]
+    trainer_info: list[dict[str, Any]]
+
+
+@asynccontextmanager
+async def started(
+    config: Config, folder: RunFolder, probe: tuple[int, ...], console: RunConsole
+) -> AsyncIterator[Parts]:
+    """Ray, the trainer ranks and the rollout workers, for as long as the context lasts."""
+    console.phase("starting Ray")
+    start_ray(config)
+    sync: WeightSync | None = None
+    fleet: Fleet | None = None
+    try:
+        placement = Placement(config, folder)
+        trainer = _trainer(config, placement)
+        fleet = _fleet(config, placement)
+        console.phase("starting the trainer and the engines (about a minute on a CPU)")
+        trainer_info, rollout_info = await asyncio.gather(trainer.start(), fleet.start())
+        sync = WeightSync(trainer, fleet, probe)
+        yield Parts(trainer, fleet, sync, rollout_info, trainer_info)
+    finally:
+        if fleet is not None:
+            await fleet.close(CLOSE_TIMEOUT_S)
+        if sync is not None:
+            sync.close()
+        ray.shutdown()
+
+
+def _trainer(config: Config, placement: Placement) -> TrainerGroup:
+    threads = str(cpu_share(config, num_cores()).trainer_threads)
+    remote = ray.remote(TrainerWorker)
+
+    def spawn(rank: int, world_size: int, address: str, port: int) -> Any:
+        options = placement.trainer_options(rank, {"OMP_NUM_THREADS": threads})
+        return remote.options(**options).remote(config, rank, world_size, address, port)
+
+    return TrainerGroup(spawn, config.actor.num_workers, config.rollout.startup_timeout_s)
+
+
+def _fleet(config: Config, placement: Placement) -> Fleet:
+    threads = str(cpu_share(config, num_cores()).rollout_threads)
+    extra = worker_options(config.rollout.engine)
+    remote = ray.remote(RolloutWorker)
+
+    def spawn(worker: int) -> Any:
+        options = placement.rollout_options(worker, {"OMP_NUM_THREADS": threads})
+        env = options["runtime_env"]["env_vars"] | extra.get("env_vars", {})
+        runtime_env = extra.get("runtime_env", {}) | {"env_vars": env}
+        options |= {"runtime_env": runtime_env, "max_concurrency": 4096}
+        return remote.options(**options).remote(config, worker)
+
+    sync = config.rollout.weight_sync
+    limits = FleetLimits(
+        startup_s=config.rollout.startup_timeout_s,
+        request_s=config.rollout.request_timeout_s,
+        update_s=sync.timeout_s,
+        max_restarts=config.rollout.max_worker_restarts,
+    )
+    return Fleet(spawn, config.rollout.num_workers, limits)
+
+
+def probe_token_ids(config: Config, prompts: list[Prompt]) -> tuple[int, ...]:
+    """A fixed sequence that engine and trainer both score after every update: the first prompts' tokens."""
+    n = config.rollout.weight_sync.probe_tokens
+    ids = [t for p in prompts[:n] for t in p.token_ids]
+    return tuple(ids[:n])

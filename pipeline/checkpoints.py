@@ -1,0 +1,100 @@
+"""Atomic checkpoints of the whole run: written aside, hashed, renamed; the newest whole one is found again."""
+
+import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.run_folder import write_json
+
+MANIFEST = "manifest.json"
+RUN_STATE = "run.json"
+POLICY = "policy"
+TRAINER = "trainer"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """`step-NNNNNN/` with `policy/` (Hugging Face format), `trainer/`, `run.json` and `manifest.json`."""
+
+    path: Path
+
+    @property
+    def step(self) -> int:
+        return int(self.path.name.removeprefix("step-"))
+
+    @property
+    def policy(self) -> Path:
+        return self.path / POLICY
+
+    @property
+    def trainer(self) -> Path:
+        return self.path / TRAINER
+
+    def run_state(self) -> dict[str, Any]:
+        state: dict[str, Any] = json.loads((self.path / RUN_STATE).read_text())
+        return state
+
+    def damage(self) -> str | None:
+        """What is wrong with it in a few words, or None when every file is as it was written."""
+        try:
+            manifest: dict[str, str] = json.loads((self.path / MANIFEST).read_text())
+        except (OSError, json.JSONDecodeError):
+            return "its manifest is missing or unreadable"
+        for name, digest in manifest.items():
+            file = self.path / name
+            if not file.is_file():
+                return f"{name} is missing"
+            if _sha256(file) != digest:
+                return f"{name} differs from its checksum"
+        return None
+
+
+class CheckpointStore:
+    """Checkpoints of one run folder; keeps the newest `keep`."""
+
+    def __init__(self, root: Path, keep: int) -> None:
+        self._root, self._keep = root, keep
+
+    def all(self) -> list[Checkpoint]:
+        """Finished checkpoints, oldest first."""
+        found = (p for p in self._root.glob("step-*") if p.name.removeprefix("step-").isdigit())
+        return sorted((Checkpoint(p) for p in found), key=lambda c: c.step)
+
+    def newest_whole(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest undamaged checkpoint, and a sentence for each newer one passed over."""
+        passed_over = []
+        for checkpoint in reversed(self.all()):
+            damage = checkpoint.damage()
+            if damage is None:
+                return checkpoint, passed_over
+            passed_over.append(f"{checkpoint.path} is damaged ({damage}); it is passed over")
+        return None, passed_over
+
+    def begin(self, step: int) -> Path:
+        """An empty folder beside the checkpoints to write step's into."""
+        partial = self._root / f".step-{step:06d}.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        (partial / POLICY).mkdir(parents=True)
+        (partial / TRAINER).mkdir()
+        return partial
+
+    def finish(self, partial: Path, step: int, run_state: dict[str, Any]) -> Checkpoint:
+        """Add the run's state and the manifest, rename into place, delete what is beyond `keep`."""
+        write_json(partial / RUN_STATE, run_state)
+        files = sorted(p for p in partial.rglob("*") if p.is_file())
+        write_json(partial / MANIFEST, {str(p.relative_to(partial)): _sha256(p) for p in files})
+        final = self._root / f"step-{step:06d}"
+        shutil.rmtree(final, ignore_errors=True)
+        os.replace(partial, final)
+        for old in self.all()[: -self._keep]:
+            shutil.rmtree(old.path, ignore_errors=True)
+        return Checkpoint(final)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

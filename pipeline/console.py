@@ -1,0 +1,99 @@
+"""The live view of a run: a Rich table on a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+from rich.console import Console as RichConsole
+from rich.live import Live
+from rich.table import Table
+
+
+class RunConsole:
+    """Shows phases, steps, notes and an estimate of the time left."""
+
+    def __init__(self, name: str, total_steps: int, rich: RichConsole | None = None) -> None:
+        self._rich = rich or RichConsole()
+        self._name, self._total = name, total_steps
+        self._live: Live | None = None
+        self._row: Mapping[str, float | int | None] = {}
+        self._phase, self._notes = "starting", list[str]()
+        self._started, self._first_step = time.monotonic(), 0
+        self._last_eval: float | None = None
+
+    def __enter__(self) -> "RunConsole":
+        if self._rich.is_terminal:
+            self._live = Live(self._table(), console=self._rich, refresh_per_second=4)
+            self._live.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, e, tb)
+
+    def phase(self, text: str) -> None:
+        """What the run is doing now, before and between steps."""
+        self._phase = text
+        if self._live is None:
+            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False)
+        self._refresh()
+
+    def note(self, text: str) -> None:
+        """Something that happened and stays visible: a replaced worker, an alarm, a checkpoint."""
+        self._notes = [*self._notes[-4:], text]
+        if self._live is None:
+            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False)
+        self._refresh()
+
+    def begin_steps(self, first_step: int) -> None:
+        """Training starts at `first_step`; the time left is estimated from here."""
+        self._started, self._first_step = time.monotonic(), first_step
+        self.phase("training")
+
+    def step(self, row: Mapping[str, float | int | None]) -> None:
+        """Show a finished step's metrics."""
+        self._row = row
+        self._last_eval = row.get("eval/reward", self._last_eval)
+        if self._live is None:
+            cells = " ".join(f"{name} {text}" for name, text in self._cells())
+            self._rich.print(f"[{self._name}] {cells}", markup=False, highlight=False, soft_wrap=True)
+        self._refresh()
+
+    def _cells(self) -> list[tuple[str, str]]:
+        row, step = self._row, int(self._row.get("step") or 0)
+        return [
+            ("step", f"{step}/{self._total}"),
+            ("reward", _number(row.get("rl/reward"), ".3f")),
+            ("eval", _number(self._last_eval, ".3f")),
+            ("lag", _number(row.get("rl/lag"), ".2f")),
+            ("|Δ|lag0", _number(row.get("mismatch/lag_0/abs_logp_diff/avg"), ".1e")),
+            ("clip", _number(row.get("ppo_actor/update/clip_ratio/avg"), ".3f")),
+            ("generated tok/s", _number(row.get("throughput/generated_tokens_per_s"), ".0f")),
+            ("trained tok/s", _number(row.get("throughput/trained_tokens_per_s"), ".0f")),
+            ("buffer", _number(row.get("buffer/num_groups"), ".0f")),
+            ("left", self._time_left(step)),
+        ]
+
+    def _time_left(self, step: int) -> str:
+        done = step - self._first_step
+        if done <= 0:
+            return "–"
+        seconds = (time.monotonic() - self._started) / done * (self._total - step)
+        return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
+
+    def _table(self) -> Table:
+        table = Table(title=f"{self._name}: {self._phase}", caption="\n".join(self._notes), title_justify="left")
+        cells = self._cells() if self._row else []
+        for name, _ in cells:
+            table.add_column(name, justify="right")
+        if cells:
+            table.add_row(*(text for _, text in cells))
+        return table
+
+    def _refresh(self) -> None:
+        if self._live is not None:
+            self._live.update(self._table())
+
+
+def _number(value: float | int | None, form: str) -> str:
+    return "–" if value is None else format(value, form)

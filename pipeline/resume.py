@@ -1,0 +1,224 @@
+"""Opens a run's folder: a new run, or one that goes on from its newest whole checkpoint."""
+
+import fcntl
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from configs.loader import save_config
+from rollout.dataset import load_prompts
+from rollout.prompt_cursor import PromptCursor
+from rollout.tokenizer import load_tokenizer
+
+from configs.schema import Config
+from pipeline.admission import Admission
+from pipeline.checkpoints import Checkpoint, CheckpointStore
+from pipeline.evaluation import Evaluation
+from pipeline.fleet import Fleet
+from pipeline.hardware import check_hardware
+from pipeline.json_lines import JsonLines, read_json_lines
+from pipeline.ledger import Ledger
+from pipeline.rollouts import Rollouts
+from pipeline.run_folder import RunFolder
+from pipeline.run_state import RunState
+from pipeline.trackers import Trackers
+from rollout.types import Prompt
+
+LOCK = "lock"
+
+
+@dataclass
+class Resumable:
+    """A run's folder, data and everything that a checkpoint carries over."""
+
+    config: Config
+    folder: RunFolder
+    store: CheckpointStore
+    metrics: JsonLines
+    ledger: Ledger
+    trackers: Trackers
+    train_prompts: list[Prompt]
+    eval_prompts: list[Prompt]
+    checkpoint: Checkpoint | None = None
+    restored: RunState | None = None
+    version: int = 0
+    train_time_s: float = 0.0
+    eval_before: dict[str, float] | None = None
+    eval_after: dict[str, float] | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    versions: dict[str, Any] = field(default_factory=dict)
+    _opened: float = field(default_factory=time.monotonic)
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of training, this process's start-up included."""
+        return time.monotonic() - self._opened
+
+    def make_rollouts(self, fleet: Fleet) -> Rollouts:
+        """The rollout side, as the checkpoint left it."""
+        config = self.config
+        admission = Admission(
+            batch_size=config.train.batch_size,
+            max_head_offpolicyness=config.rollout.max_head_offpolicyness,
+            max_concurrent=config.rollout.max_concurrent_rollouts,
+            total_steps=config.train.total_steps,
+            version=self.version,
+            accepted=self.version * config.train.batch_size,
+        )
+        cursor = PromptCursor(self.train_prompts, config.run.seed)
+        rollouts = Rollouts(config, fleet, cursor, self.ledger, admission)
+        if self.restored is not None:
+            rollouts.restore(self.restored, {p.prompt_id: p for p in self.train_prompts})
+        self.counts = rollouts.counts
+        return rollouts
+
+    def state(self, rollouts: Rollouts) -> RunState:
+        """Everything beside the trainer's own state that a resumed run needs."""
+        return RunState(
+            version=self.version,
+            cursor=rollouts.cursor_state(),
+            next_group=rollouts.next_group,
+            buffered=rollouts.buffer.groups,
+            in_flight=rollouts.in_flight(),
+            counts=dict(rollouts.counts),
+            train_time_s=self.train_time_s,
+            eval_before=self.eval_before,
+            eval_after=self.eval_after,
+            fingerprint=fingerprint(self.config),
+        )
+
+    def set_eval_before(self, evaluation: Evaluation) -> None:
+        self.eval_before = evaluation.metrics()
+
+    def set_eval_after(self, evaluation: Evaluation) -> None:
+        self.eval_after = evaluation.metrics()
+
+    def record_versions(self, rollout_info: list[dict[str, Any]], trainer_info: list[dict[str, Any]]) -> None:
+        """What each half runs on, for summary.json."""
+        self.versions = {"rollout": rollout_info, "trainer": trainer_info}
+
+    def how_to_go_on(self) -> str:
+        """The sentence shown after an interruption."""
+        checkpoints = self.store.all()
+        if checkpoints:
+            return (
+                f"interrupted; run the same command again to go on from {checkpoints[-1].path} "
+                f"(step {checkpoints[-1].step} of {self.config.train.total_steps})"
+            )
+        return (
+            f"interrupted before the first checkpoint (checkpoint.every={self.config.checkpoint.every}); "
+            f"run the same command again to start anew in {self.folder.root}"
+        )
+
+
+def fingerprint(config: Config) -> dict[str, Any]:
+    """The settings that a resumed run may not change."""
+    return {
+        "model.path": config.model.path,
+        "model.dtype": config.model.dtype,
+        "dataset.path": config.dataset.path,
+        "dataset.split": config.dataset.split,
+        "run.seed": config.run.seed,
+        "train.batch_size": config.train.batch_size,
+        "rollout.sampling.n_samples": config.rollout.sampling.n_samples,
+        "actor.num_workers": config.actor.num_workers,
+        "actor.deepspeed.zero_stage": config.actor.deepspeed.zero_stage,
+        "actor.lora.rank": config.actor.lora.rank,
+    }
+
+
+@contextmanager
+def open_run(config: Config) -> Iterator[Resumable]:
+    """Check the machine, read the data, lock the folder, find the checkpoint.
+
+    Raises:
+        ValueError: the folder is in use or of another run, a data set or tokenizer is unusable,
+            or the machine lacks what the config needs.
+    """
+    check_hardware(config)
+    folder = RunFolder.of(config)
+    tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
+    train_prompts = load_prompts(config.dataset, tokenizer, max_new_tokens=config.rollout.sampling.max_new_tokens)
+    eval_prompts = _eval_prompts(config, tokenizer)
+    with ExitStack() as stack:
+        folder.create()
+        stack.enter_context(_locked(folder.root))
+        store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
+        checkpoint, passed_over = store.newest_whole()
+        for sentence in passed_over:
+            print(sentence)
+        restored = RunState.from_json(checkpoint.run_state()) if checkpoint else None
+        if restored is not None:
+            _check_same(folder, restored, config)
+        step = restored.version if restored else 0
+        for path in (folder.metrics, folder.ledger):
+            _cut_after(path, step, keep_nothing=restored is None)
+        save_config(config, folder.config)
+        run = Resumable(
+            config=config,
+            folder=folder,
+            store=store,
+            metrics=stack.enter_context(JsonLines(folder.metrics)),
+            ledger=Ledger(stack.enter_context(JsonLines(folder.ledger))),
+            trackers=stack.enter_context(Trackers(config, folder, step)),
+            train_prompts=train_prompts.prompts,
+            eval_prompts=eval_prompts,
+            checkpoint=checkpoint,
+            restored=restored,
+        )
+        if restored is not None:
+            run.version, run.train_time_s = restored.version, restored.train_time_s
+            run.eval_before, run.eval_after = restored.eval_before, restored.eval_after
+        yield run
+
+
+def _eval_prompts(config: Config, tokenizer: Any) -> list[Prompt]:
+    if config.eval.num_samples == 0:
+        return []
+    held_out = config.eval_dataset
+    limit = config.eval.max_new_tokens or config.rollout.sampling.max_new_tokens
+    return load_prompts(held_out, tokenizer, max_new_tokens=limit).prompts
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    with (root / LOCK).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise ValueError(
+                f"run.dir={root} is in use by process {file.read().strip() or '?'}; wait for it or choose another folder"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def _check_same(folder: RunFolder, restored: RunState, config: Config) -> None:
+    now = fingerprint(config)
+    for key, value in restored.fingerprint.items():
+        if now.get(key) != value:
+            raise ValueError(
+                f"{key}={now.get(key)!r} differs from {value!r} of the run in {folder.root}; "
+                "give it the old value, or choose another run.dir to start a new run"
+            )
+
+
+def _cut_after(path: Path, step: int, keep_nothing: bool) -> None:
+    """Drop the rows that a step after the checkpoint wrote, so that no step is recorded twice."""
+    if not path.exists():
+        return
+    rows = [] if keep_nothing else [r for r in read_json_lines(path) if r.get("version", 0) <= step]
+    partial = path.with_name(path.name + ".partial")
+    partial.unlink(missing_ok=True)
+    with JsonLines(partial) as lines:
+        for row in rows:
+            lines.write(row)
+    os.replace(partial, path)

@@ -1,0 +1,184 @@
+"""The asynchronous run: sampling and training at the same time, tied by versions.
+
+```
+ prompts ──▶ Admission ──▶ Fleet (rollout workers) ──groups──▶ GroupBuffer ──B groups──▶ TrainerGroup
+ (cursor)   (staleness η)      ▲                              (age re-checked)               │
+                               └──────────── WeightSync: publish v+1, update, verify ◀───────┘
+```
+"""
+
+import asyncio
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from configs.schema import Config
+from pipeline.assembly import Parts, probe_token_ids, started
+from pipeline.batching import build_batch
+from pipeline.checkpoints import Checkpoint
+from pipeline.console import RunConsole
+from pipeline.evaluation import Evaluation, evaluate
+from pipeline.resume import Resumable, open_run
+from pipeline.rollouts import Rollouts
+from pipeline.step_metrics import StepTimer, buffer_metrics, rollout_metrics, throughput_metrics
+from pipeline.step_record import StepRecord
+from pipeline.summary import Summary, finish_summary
+from pipeline.trajectory_log import write_trajectories
+from pipeline.weight_sync import sync_metrics
+
+
+def train(config: Config) -> Summary:
+    """Run, or go on with, the training that `config` describes.
+
+    Raises:
+        ValueError: something the user can mend, in one sentence, before any process starts where possible.
+        KeyboardInterrupt: the run was interrupted; every process has ended.
+    """
+    with open_run(config) as run, RunConsole(config.run.name, config.train.total_steps) as console:
+        try:
+            return asyncio.run(_train(run, console))
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt(run.how_to_go_on()) from None
+
+
+async def _train(run: Resumable, console: RunConsole) -> Summary:
+    main = asyncio.current_task()
+    assert main is not None
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(sig, main.cancel)
+    probe = probe_token_ids(run.config, run.train_prompts)
+    async with started(run.config, run.folder, probe, console) as parts:
+        run.record_versions(parts.rollout_info, parts.trainer_info)
+        loop = TrainingLoop(run, parts, console)
+        try:
+            await loop.prepare()
+            await loop.steps()
+            return await loop.finish()
+        finally:
+            await loop.close()
+
+
+@dataclass
+class TrainingLoop:
+    """The loop itself; `version` is the number of finished steps."""
+
+    run: Resumable
+    parts: Parts
+    console: RunConsole
+    rollouts: Rollouts = field(init=False)
+    _feeder: asyncio.Task[None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rollouts = self.run.make_rollouts(self.parts.fleet)
+
+    @property
+    def config(self) -> Config:
+        return self.run.config
+
+    async def prepare(self) -> None:
+        """Bring every worker to the run's version, proved against the trainer, before the first sample."""
+        if self.run.checkpoint is not None:
+            self.console.phase(f"going on from {self.run.checkpoint.path}")
+            await self.parts.trainer.load_state(str(self.run.checkpoint.trainer))
+        await self._publish(self.run.version)
+        await self.parts.sync.finish_update()
+        if self.run.eval_before is None and self.run.eval_prompts:
+            self.console.phase("evaluating the initial policy")
+            evaluation = await self._evaluate(self.run.version)
+            self.run.set_eval_before(evaluation)
+            self.run.metrics.write({"step": 0, "version": 0, "time_s": self.run.time_s} | evaluation.metrics())
+
+    async def steps(self) -> None:
+        """Every step: take a batch, train, publish, record."""
+        self._feeder = asyncio.ensure_future(self.rollouts.run())
+        self.console.begin_steps(self.run.version)
+        while self.run.version < self.config.train.total_steps:
+            record = await self._step()
+            if record.step == self.config.train.total_steps or _due(self.config.eval.every, record.step):
+                await self._evaluate_into(record)
+            self.run.metrics.write(record.row())
+            self.run.trackers.log(record.row())
+            self.console.step(record.row())
+            if record.step == self.config.train.total_steps or _due(self.config.checkpoint.every, record.step):
+                await self._save(record.step)
+            for event in self.parts.fleet.take_events():
+                self.console.note(event)
+
+    async def _step(self) -> StepRecord:
+        timer, version, generated = StepTimer(), self.run.version, self.rollouts.num_generated_tokens
+        groups = await self._next_groups(version)
+        wait_s = timer.lap("wait_batch")
+        batch = build_batch(groups, self.config.actor, self.config.rollout.sampling.max_new_tokens)
+        timer.lap("build_batch")
+        metrics, timings = await self.parts.trainer.step(version, batch.shares, batch.denominators)
+        train_s = timer.lap("train")
+        reports = await self.parts.sync.finish_update()
+        timer.lap("wait_update")
+        self.run.version = version + 1
+        publish_s = await self._publish(self.run.version)
+        timer.lap("publish")
+        write_trajectories(self.run.folder.trajectories, self.run.version, groups)
+        timer.lap("write_trajectories")
+        self.run.train_time_s += timer.total_s
+        record = StepRecord(step=self.run.version, version=self.run.version, time_s=self.run.time_s)
+        record.add_metrics(metrics)
+        record.add(rollout_metrics(groups, version), batch.advantage_metrics, timings, timer.metrics())
+        generated = self.rollouts.num_generated_tokens - generated
+        record.add(throughput_metrics(generated, batch.num_tokens, timer.total_s, train_s, wait_s))
+        record.add(sync_metrics(reports, publish_s))
+        admission = self.rollouts.admission
+        restarts = self.parts.fleet.num_restarts
+        record.add(buffer_metrics(len(self.rollouts.buffer), admission.running, self.rollouts.counts, restarts))
+        return record
+
+    async def _next_groups(self, version: int) -> list[Any]:
+        """The next batch; an error of the feeding task ends the run instead of a wait without end."""
+        take = asyncio.ensure_future(self.rollouts.take(self.config.train.batch_size, version))
+        done, _ = await asyncio.wait({take, self._feeder}, return_when=asyncio.FIRST_COMPLETED)
+        if take not in done:
+            take.cancel()
+            self._feeder.result()
+        return await take
+
+    async def _publish(self, version: int) -> float:
+        publish_s = await self.parts.sync.publish(version)
+        self.parts.sync.start_update(on_done=lambda: self.rollouts.set_version(version))
+        return publish_s
+
+    async def _evaluate(self, step: int) -> Evaluation:
+        await self.parts.sync.settle_update()
+        return await evaluate(self.config, self.parts.fleet, self.run.eval_prompts, str(step))
+
+    async def _evaluate_into(self, record: StepRecord) -> None:
+        if not self.run.eval_prompts:
+            return
+        started_s = time.monotonic()
+        evaluation = await self._evaluate(record.step)
+        record.add(evaluation.metrics(), {"timing/eval_s": time.monotonic() - started_s})
+        self.run.set_eval_after(evaluation)
+
+    async def _save(self, step: int) -> None:
+        partial = self.run.store.begin(step)
+        await self.parts.trainer.save_policy(str(partial / "policy"))
+        await self.parts.trainer.save_state(str(partial / "trainer"))
+        state = self.run.state(self.rollouts)
+        checkpoint: Checkpoint = await asyncio.to_thread(self.run.store.finish, partial, step, state.to_json())
+        self.console.note(f"checkpoint {checkpoint.path}")
+
+    async def finish(self) -> Summary:
+        """Wait for the last update's proof and write the summary."""
+        await self.parts.sync.finish_update()
+        return finish_summary(self.run)
+
+    async def close(self) -> None:
+        if hasattr(self, "_feeder"):
+            self._feeder.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await self._feeder
+        await self.rollouts.close()
+
+
+def _due(every: int, step: int) -> bool:
+    return every > 0 and step % every == 0

@@ -1,0 +1,47 @@
+"""What a resumed run needs beside the trainer's own state; plain JSON, because no pickle is ever loaded."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rollout.types import Group, Trajectory
+
+
+@dataclass
+class RunState:
+    """The run after `version` steps."""
+
+    version: int
+    cursor: dict[str, Any]
+    next_group: int
+    buffered: list[Group]
+    in_flight: list[tuple[int, str]]  # (epoch, prompt id): asked again after a resume
+    counts: dict[str, int]
+    train_time_s: float
+    eval_before: dict[str, float] | None = None
+    eval_after: dict[str, float] | None = None
+    fingerprint: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(state: Mapping[str, Any]) -> "RunState":
+        fields = dict(state)
+        fields["buffered"] = [group_from_json(g) for g in state["buffered"]]
+        fields["in_flight"] = [(int(e), str(p)) for e, p in state["in_flight"]]
+        return RunState(**fields)
+
+
+def group_from_json(value: Mapping[str, Any]) -> Group:
+    """Undo `dataclasses.asdict` of a Group that went through JSON."""
+    fields = dict(value)
+    fields["trajectories"] = tuple(_trajectory(t) for t in value["trajectories"])
+    return Group(**fields)
+
+
+def _trajectory(value: Mapping[str, Any]) -> Trajectory:
+    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
+    if fields.get("kept_token_ids") is not None:
+        fields["kept_token_ids"] = tuple(tuple(ids) for ids in fields["kept_token_ids"])
+    return Trajectory(**fields)

@@ -1,0 +1,66 @@
+"""The metrics of one step that the loop itself knows: rewards, lag, throughput, buffer, waiting."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from rollout.types import Group
+
+
+class StepTimer:
+    """Seconds of the named parts of a step, as `timing/NAME_s`."""
+
+    def __init__(self) -> None:
+        self._started = self._mark = time.monotonic()
+        self.seconds: dict[str, float] = {}
+
+    def lap(self, name: str) -> float:
+        """Seconds since the last lap, recorded under `name`."""
+        now = time.monotonic()
+        self.seconds[name] = self.seconds.get(name, 0.0) + now - self._mark
+        self._mark = now
+        return self.seconds[name]
+
+    @property
+    def total_s(self) -> float:
+        return time.monotonic() - self._started
+
+    def metrics(self) -> dict[str, float]:
+        return {f"timing/{name}_s": s for name, s in self.seconds.items()} | {"timing/step_s": self.total_s}
+
+
+def rollout_metrics(groups: Sequence[Group], version: int) -> dict[str, float]:
+    """`rl/reward`, `rl/lag` (tokens' mean, `version` − version(token)) and response lengths."""
+    trajectories = [t for g in groups for t in g.trajectories]
+    lags = [version - v for t in trajectories for v, m in zip(t.versions, t.loss_mask, strict=True) if m]
+    n = max(1, len(trajectories))
+    return {
+        "rl/reward": sum(t.reward for t in trajectories) / n,
+        "rl/lag": sum(lags) / max(1, len(lags)),
+        "rl/lag_max": float(max(lags, default=0)),
+        "rl/response_tokens": sum(len(t.response_token_ids) for t in trajectories) / n,
+        "rl/truncated_fraction": sum(t.finish_reason == "length" for t in trajectories) / n,
+        "rl/num_multi_version": float(sum(len(set(t.versions)) > 1 for t in trajectories)),
+        "rl/reward_failures": float(sum(t.reward_failed for t in trajectories)),
+    }
+
+
+def throughput_metrics(generated: int, trained: int, step_s: float, train_s: float, wait_s: float) -> dict[str, float]:
+    """Tokens a second of both halves, and the fraction of the step in which the trainer waited."""
+    return {
+        "throughput/generated_tokens_per_s": generated / step_s,
+        "throughput/trained_tokens_per_s": trained / max(train_s, 1e-9),
+        "pipeline/bubble_fraction": min(1.0, wait_s / step_s),
+    }
+
+
+def buffer_metrics(num_groups: int, num_running: int, counts: Counter[str], num_restarts: int) -> dict[str, float]:
+    """`buffer/…`: what waits, what is in flight, and what was dropped since the start of the run."""
+    return {
+        "buffer/num_groups": float(num_groups),
+        "buffer/num_running": float(num_running),
+        "buffer/num_dropped_stale": float(counts["dropped_stale"]),
+        "buffer/num_dropped": float(counts["dropped"]),
+        "buffer/num_requeued": float(counts["requeued"]),
+        "buffer/num_worker_restarts": float(num_restarts),
+    }
