@@ -62,12 +62,17 @@ class Fleet:
         self._slots = [Slot(i) for i in range(num_workers)]
         self._latest: WeightUpdate | None = None
         self._restarts: set[asyncio.Task[None]] = set()
-        self.events: list[str] = []  # what happened to workers, for the console and the logs
+        self._events: list[str] = []
+        self._last_event = ""
 
     def take_events(self) -> list[str]:
         """What happened to workers since the last call, a sentence each."""
-        taken, self.events = self.events, []
+        taken, self._events = self._events, []
         return taken
+
+    def _event(self, text: str) -> None:
+        self._events.append(text)
+        self._last_event = text
 
     @property
     def slots(self) -> list[Slot]:
@@ -83,10 +88,16 @@ class Fleet:
 
     async def _start(self, slot: Slot) -> dict[str, Any]:
         actor = self._spawn(slot.index)
-        info = await _bounded(actor.start.remote(), self._limits.startup_s, f"engine of rollout worker {slot.index}")
-        slot.verified_version = 0
-        if self._latest is not None:
-            await self._update_actor(actor, slot, self._latest)
+        try:
+            what = f"the engine of rollout worker {slot.index} to start"
+            info: dict[str, Any] = await _bounded(actor.start.remote(), self._limits.startup_s, what)
+            slot.verified_version = 0
+            # Newer weights may be published while this one loads, so look again after each update.
+            while self._latest is not None and self._latest.version > slot.verified_version:
+                await self._update_actor(actor, slot, self._latest)
+        except BaseException:
+            ray.kill(actor)
+            raise
         slot.actor = actor
         slot.incarnation += 1
         return info
@@ -96,7 +107,8 @@ class Fleet:
         serving = [s for s in self._slots if s.serving]
         if not serving and all(s.given_up for s in self._slots):
             raise NoWorkersLeft(
-                "no rollout worker is left: each failed more often than rollout.max_worker_restarts allows"
+                f"no rollout worker is left: each failed more than rollout.max_worker_restarts={self._limits.max_restarts} "
+                f"times; the last reason was: {self._last_event}"
             )
         return min(serving, key=lambda s: s.running, default=None)
 
@@ -116,24 +128,22 @@ class Fleet:
             what = f"group {group_id} of rollout worker {slot.index}"
             ref = actor.generate_group.remote(group_id, prompt, epoch, sampling, n, score)
             group: Group = await _bounded(ref, self._limits.request_s, what)
-            async with slot.changed:
-                await slot.changed.wait_for(
-                    lambda: (
-                        slot.incarnation != incarnation
-                        or not slot.serving
-                        or slot.verified_version >= group.newest_version
-                    )
-                )
-            if slot.incarnation != incarnation or not slot.serving:
-                raise WorkerLost(
-                    f"rollout worker {slot.index} was discarded before version {group.newest_version} was verified"
-                )
+            await self._until_verified(slot, incarnation, group.newest_version)
             return group
         except (ray.exceptions.RayActorError, TimeoutError) as error:
             self.replace(slot, incarnation, str(error).splitlines()[0])
             raise WorkerLost(f"rollout worker {slot.index}: {error}") from error
         finally:
             slot.running -= 1
+
+    async def _until_verified(self, slot: Slot, incarnation: int, version: int) -> None:
+        def lost() -> bool:
+            return slot.incarnation != incarnation or not slot.serving
+
+        async with slot.changed:
+            await slot.changed.wait_for(lambda: lost() or slot.verified_version >= version)
+        if lost():
+            raise WorkerLost(f"rollout worker {slot.index} was discarded before version {version} was verified")
 
     async def update(self, update: WeightUpdate) -> list[UpdateReport]:
         """Bring every serving worker to `update`; a worker that fails is replaced and left out of the reports."""
@@ -164,7 +174,7 @@ class Fleet:
             return
         ray.kill(slot.actor)
         slot.actor = None
-        self.events.append(f"rollout worker {slot.index}: {reason}")
+        self._event(f"rollout worker {slot.index}: {reason}")
         task = asyncio.ensure_future(self._restart(slot))
         self._restarts.add(task)
         task.add_done_callback(self._restarts.discard)
@@ -178,12 +188,12 @@ class Fleet:
             try:
                 await self._start(slot)
             except (ray.exceptions.RayError, TimeoutError) as error:
-                self.events.append(f"rollout worker {slot.index} did not come back: {_first_cause(error)}")
+                self._event(f"rollout worker {slot.index} did not come back: {_first_cause(error)}")
                 continue
-            self.events.append(f"rollout worker {slot.index} serves again after {time.monotonic() - started:.0f} s")
+            self._event(f"rollout worker {slot.index} serves again after {time.monotonic() - started:.0f} s")
             return
         slot.given_up = True
-        self.events.append(f"rollout worker {slot.index} is given up after {slot.num_restarts} restarts")
+        self._event(f"rollout worker {slot.index} is given up after {slot.num_restarts} restarts")
 
     async def close(self, timeout_s: float) -> None:
         """End the engines; those that do not answer in time are killed."""

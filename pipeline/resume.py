@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from configs.loader import save_config
 from rollout.dataset import load_prompts
 from rollout.prompt_cursor import PromptCursor
 from rollout.tokenizer import load_tokenizer
 
+from configs.loader import save_config
 from configs.schema import Config
 from pipeline.admission import Admission
 from pipeline.checkpoints import Checkpoint, CheckpointStore
@@ -193,7 +193,8 @@ def _locked(root: Path) -> Iterator[None]:
         except OSError:
             file.seek(0)
             raise ValueError(
-                f"run.dir={root} is in use by process {file.read().strip() or '?'}; wait for it or choose another folder"
+                f"run.dir={root} is in use by process {file.read().strip() or '?'}; "
+                "wait for it or choose another folder"
             ) from None
         file.truncate(0)
         file.write(str(os.getpid()))

@@ -1,0 +1,53 @@
+import json
+
+from pipeline.checkpoints import CheckpointStore
+from pipeline.run_state import RunState
+from tests.pipeline.groups import group
+
+
+def write(store: CheckpointStore, step: int):
+    partial = store.begin(step)
+    (partial / "policy" / "weights.bin").write_bytes(bytes([step]))
+    (partial / "trainer" / "state.bin").write_bytes(b"state")
+    return store.finish(partial, step, {"version": step})
+
+
+def test_keeps_the_newest_and_finds_the_newest_whole(tmp_path):
+    store = CheckpointStore(tmp_path, keep=2)
+    for step in (1, 2, 3):
+        write(store, step)
+    assert [c.step for c in store.all()] == [2, 3]
+    found, passed_over = store.newest_whole()
+    assert found is not None and found.run_state() == {"version": 3} and passed_over == []
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_named(tmp_path):
+    store = CheckpointStore(tmp_path, keep=3)
+    for step in (1, 2, 3):
+        write(store, step)
+    (tmp_path / "step-000003" / "policy" / "weights.bin").write_bytes(b"")
+    (tmp_path / "step-000002" / "trainer" / "state.bin").unlink()
+    found, passed_over = store.newest_whole()
+    assert found is not None and found.step == 1
+    assert "policy/weights.bin differs from its checksum" in passed_over[0]
+    assert "trainer/state.bin is missing" in passed_over[1]
+
+
+def test_a_checkpoint_that_was_cut_short_is_never_seen(tmp_path):
+    store = CheckpointStore(tmp_path, keep=2)
+    store.begin(5)
+    assert store.all() == []
+    assert store.newest_whole() == (None, [])
+
+
+def test_run_state_survives_json():
+    state = RunState(
+        version=3,
+        cursor={"epoch": 1},
+        next_group=12,
+        buffered=[group("g1", (2, 3), (3,))],
+        in_flight=[(1, "p7")],
+        counts={"issued": 12},
+        train_time_s=1.5,
+    )
+    assert RunState.from_json(json.loads(json.dumps(state.to_json()))) == state

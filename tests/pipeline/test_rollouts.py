@@ -1,0 +1,165 @@
+"""The feeding of workers against a stand-in fleet whose answers the test decides."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from configs.schema import Config
+from pipeline.admission import Admission
+from pipeline.fleet import WorkerLost
+from pipeline.json_lines import JsonLines, read_json_lines
+from pipeline.ledger import Ledger
+from pipeline.rollouts import Rollouts
+from rollout.types import Group, Prompt
+from tests.pipeline.groups import prompts, trajectory
+
+
+@dataclass
+class ListCursor:
+    """Prompts in order; what is put back comes first."""
+
+    waiting: list[Prompt]
+    back: list[Prompt] = field(default_factory=list)
+
+    def next(self):
+        return 0, self.back.pop(0) if self.back else self.waiting.pop(0)
+
+    def put_back(self, epoch, prompt):
+        self.back.append(prompt)
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+
+@dataclass
+class StandInFleet:
+    """Answers with the version that it is told to hold; loses the groups it is told to lose."""
+
+    version: int = 0
+    lose: set[str] = field(default_factory=set)
+
+    def pick(self):
+        return object()
+
+    async def generate(self, slot, group_id, prompt, epoch, sampling, n):
+        version = self.version
+        await asyncio.sleep(0)
+        if group_id in self.lose:
+            raise WorkerLost("gone")
+        samples = tuple(trajectory((version, version), reward=float(i)) for i in range(n))
+        return Group(group_id, prompt.prompt_id, epoch, 0, samples)
+
+
+def make(tmp_path, fleet, eta=0, batch=2, zero_variance="keep"):
+    config = Config()
+    config.rollout.max_head_offpolicyness = eta
+    config.rollout.sampling.n_samples = 2
+    config.actor.advantage.zero_variance = zero_variance
+    admission = Admission(batch, eta, 100, total_steps=10)
+    lines = JsonLines(tmp_path / "ledger.jsonl")
+    return Rollouts(config, fleet, ListCursor(prompts(50)), Ledger(lines), admission)
+
+
+async def with_feeder(rollouts, body):
+    feeder = asyncio.ensure_future(rollouts.run())
+    try:
+        return await asyncio.wait_for(body, 5)
+    finally:
+        feeder.cancel()
+        await rollouts.close()
+
+
+def events(tmp_path, name):
+    return [r["prompt_id"] for r in read_json_lines(tmp_path / "ledger.jsonl") if r["event"] == name]
+
+
+def test_synchronous_mode_starts_exactly_one_batch_a_version(tmp_path):
+    rollouts = make(tmp_path, StandInFleet())
+
+    async def body():
+        first = await rollouts.take(2, version=0)
+        await asyncio.sleep(0.01)
+        issued_before = rollouts.counts["issued"]
+        rollouts._fleet.version = 1
+        rollouts.set_version(1)
+        second = await rollouts.take(2, version=1)
+        return first, issued_before, second
+
+    first, issued_before, second = asyncio.run(with_feeder(rollouts, body()))
+    assert [g.prompt_id for g in first] == ["0", "1"]
+    assert issued_before == 2
+    assert [g.prompt_id for g in second] == ["2", "3"]
+
+
+def test_a_stale_group_is_dropped_counted_and_its_prompt_asked_again(tmp_path):
+    rollouts = make(tmp_path, StandInFleet(), eta=1)
+
+    async def body():
+        await rollouts.take(2, version=0)
+        await asyncio.sleep(0.01)  # two groups of version 0 wait in the buffer
+        rollouts._fleet.version = 2
+        rollouts.set_version(2)
+        return await rollouts.take(2, version=2)
+
+    groups = asyncio.run(with_feeder(rollouts, body()))
+    assert all(g.oldest_version == 2 for g in groups)
+    assert rollouts.counts["dropped_stale"] == 2
+    assert events(tmp_path, "requeued") == ["2", "3"]
+    assert {"2", "3"} <= set(events(tmp_path, "issued")[4:])
+
+
+def test_a_lost_group_is_asked_again(tmp_path):
+    rollouts = make(tmp_path, StandInFleet(lose={"g00000001"}))
+    groups = asyncio.run(with_feeder(rollouts, rollouts.take(2, version=0)))
+    assert sorted(g.prompt_id for g in groups) == ["0", "1"]
+    assert events(tmp_path, "requeued") == ["1"]
+    assert rollouts.admission.running == 0
+
+
+def test_resampling_replaces_groups_without_variance(tmp_path):
+    fleet = StandInFleet()
+    original = fleet.generate
+
+    async def flat_first(slot, group_id, prompt, epoch, sampling, n):
+        group = await original(slot, group_id, prompt, epoch, sampling, n)
+        if group_id != "g00000000":
+            return group
+        same = tuple(trajectory((0,), reward=1.0) for _ in range(n))
+        return Group(group_id, prompt.prompt_id, epoch, 0, same)
+
+    fleet.generate = flat_first
+    rollouts = make(tmp_path, fleet, zero_variance="resample")
+    groups = asyncio.run(with_feeder(rollouts, rollouts.take(2, version=0)))
+    assert [g.prompt_id for g in groups] == ["1", "2"]
+    assert events(tmp_path, "dropped") == ["0"]
+
+
+def test_an_error_of_a_group_reaches_the_consumer(tmp_path):
+    fleet = StandInFleet()
+
+    async def broken(*_):
+        raise RuntimeError("a mistake in the code, not a lost worker")
+
+    fleet.generate = broken
+    rollouts = make(tmp_path, fleet)
+    with pytest.raises(RuntimeError, match="a mistake in the code"):
+        asyncio.run(with_feeder(rollouts, rollouts.take(2, version=0)))
+
+
+def test_every_issued_prompt_is_accounted_for(tmp_path):
+    rollouts = make(tmp_path, StandInFleet(lose={"g00000003"}), eta=1)
+
+    async def body():
+        for version in range(4):
+            await rollouts.take(2, version)
+            rollouts._fleet.version = version + 1
+            rollouts.set_version(version + 1)
+
+    asyncio.run(with_feeder(rollouts, body()))
+    c = rollouts.counts
+    assert c["issued"] == c["consumed"] + c["requeued"] + c["dropped"] + len(rollouts._prompts)
+    assert c["consumed"] == 8
