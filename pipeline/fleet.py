@@ -107,7 +107,8 @@ class Fleet:
         serving = [s for s in self._slots if s.serving]
         if not serving and all(s.given_up for s in self._slots):
             raise NoWorkersLeft(
-                f"no rollout worker is left: each failed more than rollout.max_worker_restarts={self._limits.max_restarts} "
+                "no rollout worker is left: each failed more than "
+                f"rollout.max_worker_restarts={self._limits.max_restarts} "
                 f"times; the last reason was: {self._last_event}"
             )
         return min(serving, key=lambda s: s.running, default=None)

@@ -1,0 +1,162 @@
+"""The fleet's invariants against stand-in actors whose answers the test decides."""
+
+import asyncio
+import concurrent.futures
+
+import pytest
+import ray
+
+from pipeline.fleet import Fleet, FleetLimits, NoWorkersLeft, WorkerLost
+from rollout.types import Sampling, UpdateReport, WeightUpdate
+from tests.pipeline.groups import group, prompts
+
+SAMPLING = Sampling(temperature=1.0, max_new_tokens=4)
+
+
+class Ref:
+    def __init__(self, future):
+        self._future = future
+
+    def future(self):
+        return self._future
+
+
+class Method:
+    def __init__(self, answer):
+        self._answer = answer
+
+    def remote(self, *args):
+        future = concurrent.futures.Future()
+        try:
+            value = self._answer(*args)
+        except Exception as error:
+            future.set_exception(error)
+            return Ref(future)
+        if isinstance(value, concurrent.futures.Future):
+            return Ref(value)
+        future.set_result(value)
+        return Ref(future)
+
+
+class StandInActor:
+    """`updates` records the versions loaded; `fail_update` and `next_group` decide its answers."""
+
+    def __init__(self, index):
+        self.index, self.updates, self.killed = index, [], False
+        self.fail_update, self.next_group, self.fail_start = False, None, False
+        self.start = Method(self._start)
+        self.generate_group = Method(lambda *a: self.next_group)
+        self.update = Method(self._update)
+        self.close = Method(lambda: None)
+
+    def _start(self):
+        if self.fail_start:
+            raise ray.exceptions.RaySystemError("no memory")
+        return {"worker": self.index}
+
+    def _update(self, update):
+        if self.fail_update:
+            raise ray.exceptions.RaySystemError("probe disagrees")
+        self.updates.append(update.version)
+        return UpdateReport(self.index, update.version, 0, 0, 0, 0, 1, 0, 0)
+
+
+@pytest.fixture
+def actors(monkeypatch):
+    made: list[StandInActor] = []
+    monkeypatch.setattr(ray, "kill", lambda actor: setattr(actor, "killed", True))
+    return made
+
+
+def make_fleet(actors, num_workers=1, max_restarts=2, prepare=lambda actor, nth: None, request_s=5.0):
+    def spawn(index):
+        actor = StandInActor(index)
+        actors.append(actor)
+        prepare(actor, len(actors))
+        return actor
+
+    return Fleet(spawn, num_workers, FleetLimits(5.0, request_s, 5.0, max_restarts))
+
+
+def update(version):
+    return WeightUpdate(version, (), (), (1, 2), (-1.0,))
+
+
+async def settle():
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_a_group_of_an_unverified_version_waits_for_the_proof(actors):
+    async def body():
+        fleet = make_fleet(actors)
+        await fleet.start()
+        actors[0].next_group = group("g0", (0, 1))
+        slot = fleet.pick()
+        task = asyncio.ensure_future(fleet.generate(slot, "g0", prompts(1)[0], 0, SAMPLING, 1))
+        await settle()
+        assert not task.done()
+        await fleet.update(update(1))
+        assert (await task).newest_version == 1
+
+    asyncio.run(body())
+
+
+def test_a_failed_update_discards_what_was_sampled_and_replaces_the_worker(actors):
+    async def body():
+        fleet = make_fleet(actors)
+        await fleet.start()
+        actors[0].next_group = group("g0", (0, 1))
+        actors[0].fail_update = True
+        task = asyncio.ensure_future(fleet.generate(fleet.pick(), "g0", prompts(1)[0], 0, SAMPLING, 1))
+        await settle()
+        assert await fleet.update(update(1)) == []
+        with pytest.raises(WorkerLost):
+            await task
+        await settle()
+        assert actors[0].killed
+        assert actors[1].updates == [1]  # the replacement holds the published weights before it serves
+        assert fleet.pick().verified_version == 1
+        assert any("probe disagrees" in e for e in fleet.take_events())
+
+    asyncio.run(body())
+
+
+def test_a_worker_that_hangs_is_replaced_and_its_group_lost(actors):
+    async def body():
+        fleet = make_fleet(actors, request_s=0.05)
+        await fleet.start()
+        actors[0].next_group = concurrent.futures.Future()  # never answered
+        with pytest.raises(WorkerLost, match=r"waited 0\.05 s for group g0"):
+            await fleet.generate(fleet.pick(), "g0", prompts(1)[0], 0, SAMPLING, 1)
+        await settle()
+        assert actors[0].killed and fleet.pick() is not None and len(actors) == 2
+
+    asyncio.run(body())
+
+
+def test_a_worker_that_fails_over_and_over_is_given_up_and_the_run_told(actors):
+    def prepare(actor, nth):
+        actor.fail_start = nth > 1
+
+    async def body():
+        fleet = make_fleet(actors, max_restarts=2, prepare=prepare)
+        await fleet.start()
+        fleet.replace(fleet.slots[0], fleet.slots[0].incarnation, "killed")
+        await settle()
+        assert len(actors) == 3 and all(a.killed for a in actors)
+        with pytest.raises(NoWorkersLeft, match="rollout.max_worker_restarts=2"):
+            fleet.pick()
+
+    asyncio.run(body())
+
+
+def test_the_others_go_on_while_one_is_replaced(actors):
+    async def body():
+        fleet = make_fleet(actors, num_workers=2)
+        await fleet.start()
+        fleet.replace(fleet.slots[0], 1, "killed")
+        assert fleet.pick() is fleet.slots[1]
+        await settle()
+
+    asyncio.run(body())
