@@ -145,7 +145,7 @@ def test_a_worker_that_fails_over_and_over_is_given_up_and_the_run_told(actors):
         fleet.replace(fleet.slots[0], fleet.slots[0].incarnation, "killed")
         await settle()
         assert len(actors) == 3 and all(a.killed for a in actors)
-        with pytest.raises(NoWorkersLeft, match="rollout.max_worker_restarts=2"):
+        with pytest.raises(NoWorkersLeft, match=r"rollout\.max_worker_restarts=2"):
             fleet.pick()
 
     asyncio.run(body())
