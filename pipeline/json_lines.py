@@ -19,6 +19,11 @@ class JsonLines:
         self._file.write(json.dumps({k: _finite(v) for k, v in row.items()}) + "\n")
         self._file.flush()
 
+    @property
+    def num_bytes(self) -> int:
+        """Size of the file."""
+        return self._file.tell()
+
     def close(self) -> None:
         self._file.close()
 

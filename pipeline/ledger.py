@@ -13,6 +13,14 @@ class Ledger:
     def __init__(self, lines: JsonLines) -> None:
         self._lines = lines
 
+    def record_dataset(self, num_prompts: int) -> None:
+        """How many prompts an epoch has; written once, when the run begins."""
+        self._lines.write({"event": "dataset", "num_prompts": num_prompts})
+
+    @property
+    def num_bytes(self) -> int:
+        return self._lines.num_bytes
+
     def record(
         self, event: Event, group_id: str, prompt_id: str, epoch: int, version: int, reason: str | None = None
     ) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 from rollout.dataset import load_prompts
 from rollout.prompt_cursor import PromptCursor
-from rollout.tokenizer import load_tokenizer
 
 from configs.loader import save_config
 from configs.schema import Config
@@ -21,12 +20,13 @@ from pipeline.checkpoints import Checkpoint, CheckpointStore
 from pipeline.evaluation import Evaluation
 from pipeline.fleet import Fleet
 from pipeline.hardware import check_hardware
-from pipeline.json_lines import JsonLines, read_json_lines
+from pipeline.json_lines import JsonLines
 from pipeline.ledger import Ledger
 from pipeline.rollouts import Rollouts
 from pipeline.run_folder import RunFolder
 from pipeline.run_state import RunState
 from pipeline.trackers import Trackers
+from rollout.tokenizer import load_tokenizer
 from rollout.types import Prompt
 
 LOCK = "lock"
@@ -89,6 +89,8 @@ class Resumable:
             train_time_s=self.train_time_s,
             eval_before=self.eval_before,
             eval_after=self.eval_after,
+            ledger_bytes=self.ledger.num_bytes,
+            metrics_bytes=self.metrics.num_bytes,
             fingerprint=fingerprint(self.config),
         )
 
@@ -156,8 +158,8 @@ def open_run(config: Config) -> Iterator[Resumable]:
         if restored is not None:
             _check_same(folder, restored, config)
         step = restored.version if restored else 0
-        for path in (folder.metrics, folder.ledger):
-            _cut_after(path, step, keep_nothing=restored is None)
+        _cut(folder.metrics, restored.metrics_bytes if restored else 0)
+        _cut(folder.ledger, restored.ledger_bytes if restored else 0)
         save_config(config, folder.config)
         run = Resumable(
             config=config,
@@ -171,7 +173,9 @@ def open_run(config: Config) -> Iterator[Resumable]:
             checkpoint=checkpoint,
             restored=restored,
         )
-        if restored is not None:
+        if restored is None:
+            run.ledger.record_dataset(len(run.train_prompts))
+        else:
             run.version, run.train_time_s = restored.version, restored.train_time_s
             run.eval_before, run.eval_after = restored.eval_before, restored.eval_after
         yield run
@@ -212,14 +216,7 @@ def _check_same(folder: RunFolder, restored: RunState, config: Config) -> None:
             )
 
 
-def _cut_after(path: Path, step: int, keep_nothing: bool) -> None:
-    """Drop the rows that a step after the checkpoint wrote, so that no step is recorded twice."""
-    if not path.exists():
-        return
-    rows = [] if keep_nothing else [r for r in read_json_lines(path) if r.get("version", 0) <= step]
-    partial = path.with_name(path.name + ".partial")
-    partial.unlink(missing_ok=True)
-    with JsonLines(partial) as lines:
-        for row in rows:
-            lines.write(row)
-    os.replace(partial, path)
+def _cut(path: Path, num_bytes: int) -> None:
+    """Drop what was written after the checkpoint, so that nothing is recorded twice."""
+    if path.exists():
+        os.truncate(path, num_bytes)

@@ -142,10 +142,11 @@ class Rollouts:
         """The cursor's own state; prompts in flight are in `in_flight`."""
         return self._cursor.state_dict()
 
-    def in_flight(self) -> list[tuple[int, str]]:
-        """(epoch, prompt id) of the groups that are asked for and not answered."""
+    def in_flight(self) -> list[tuple[str, int, str]]:
+        """(group id, epoch, prompt id) of the groups that are asked for and not answered."""
         waiting = {g.group_id for g in self.buffer.groups}
-        return [(epoch, p.prompt_id) for gid, (epoch, p) in sorted(self._prompts.items()) if gid not in waiting]
+        asked = sorted(self._prompts.items())
+        return [(gid, epoch, p.prompt_id) for gid, (epoch, p) in asked if gid not in waiting]
 
     def restore(self, state: RunState, prompts: Mapping[str, Prompt]) -> None:
         """Go on as a checkpoint left it: buffered groups wait again, prompts in flight are asked again."""
@@ -156,8 +157,9 @@ class Rollouts:
             self._prompts[group.group_id] = (group.epoch, prompts[group.prompt_id])
             self.buffer.put(group)
             self.admission.accepted += 1
-        for epoch, prompt_id in state.in_flight:
-            self._cursor.put_back(epoch, prompts[prompt_id])
+        for group_id, epoch, prompt_id in state.in_flight:
+            self._prompts[group_id] = (epoch, prompts[prompt_id])
+            self._put_back(group_id, "resumed")
 
     async def close(self) -> None:
         """Stop waiting for groups in flight; their prompts stay unanswered."""

@@ -15,7 +15,9 @@ class RunState:
     cursor: dict[str, Any]
     next_group: int
     buffered: list[Group]
-    in_flight: list[tuple[int, str]]  # (epoch, prompt id): asked again after a resume
+    in_flight: list[tuple[str, int, str]]  # (group id, epoch, prompt id): asked again after a resume
+    ledger_bytes: int  # size of ledger.jsonl; what was written after the checkpoint is cut off
+    metrics_bytes: int
     counts: dict[str, int]
     train_time_s: float
     eval_before: dict[str, float] | None = None
@@ -29,7 +31,7 @@ class RunState:
     def from_json(state: Mapping[str, Any]) -> "RunState":
         fields = dict(state)
         fields["buffered"] = [group_from_json(g) for g in state["buffered"]]
-        fields["in_flight"] = [(int(e), str(p)) for e, p in state["in_flight"]]
+        fields["in_flight"] = [(str(g), int(e), str(p)) for g, e, p in state["in_flight"]]
         return RunState(**fields)
 
 

@@ -46,7 +46,9 @@ def test_run_state_survives_json():
         cursor={"epoch": 1},
         next_group=12,
         buffered=[group("g1", (2, 3), (3,))],
-        in_flight=[(1, "p7")],
+        in_flight=[("g9", 1, "p7")],
+        ledger_bytes=10,
+        metrics_bytes=20,
         counts={"issued": 12},
         train_time_s=1.5,
     )

@@ -1,0 +1,98 @@
+"""Proves from a run's ledger that no prompt was lost and none was trained on twice in an epoch."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Key = tuple[int, str]  # epoch, prompt id
+
+
+@dataclass
+class Audit:
+    """What the ledger shows; `problems` is empty when every prompt is accounted for."""
+
+    num_prompts: int = 0  # of the data set
+    num_issued: int = 0
+    num_consumed: int = 0
+    num_dropped: int = 0
+    num_requeued: int = 0
+    num_open: int = 0  # asked and not ended: in flight or in the buffer
+    num_waiting: int = 0  # put back and not asked again yet
+    problems: list[str] = field(default_factory=list)
+
+
+class Auditor:
+    """Reads events in order; see `audit`."""
+
+    def __init__(self) -> None:
+        self.result = Audit()
+        self._open: dict[str, Key] = {}
+        self._asked: dict[Key, str] = {}  # prompts that are open now, and by which group
+        self._waiting: dict[Key, str] = {}
+        self._consumed: dict[Key, str] = {}
+        self._seen: dict[int, set[str]] = defaultdict(set)  # prompts issued at least once, by epoch
+
+    def read(self, row: Mapping[str, Any]) -> None:
+        """Take one event."""
+        event = row["event"]
+        if event == "dataset":
+            self.result.num_prompts = row["num_prompts"]
+            return
+        group, key = row["group_id"], (row["epoch"], row["prompt_id"])
+        if event == "issued":
+            self._issued(group, key)
+        elif event != "finished":
+            self._ended(event, group, key)
+
+    def _issued(self, group: str, key: Key) -> None:
+        self.result.num_issued += 1
+        if key in self._asked:
+            self._problem(f"{_name(key)} was asked by {group} while {self._asked[key]} was still open")
+        if self._waiting and key not in self._waiting:
+            passed = next(iter(self._waiting))
+            self._problem(f"{_name(passed)} was put back by {self._waiting[passed]} and passed over")
+            self._waiting.clear()
+        self._waiting.pop(key, None)
+        self._asked[key], self._open[group] = group, key
+        self._seen[key[0]].add(key[1])
+
+    def _ended(self, event: str, group: str, key: Key) -> None:
+        if self._open.pop(group, None) is None:
+            self._problem(f"group {group} was {event} without being open")
+        self._asked.pop(key, None)
+        if event == "requeued":
+            self.result.num_requeued += 1
+            self._waiting[key] = group
+        elif event == "dropped":
+            self.result.num_dropped += 1
+        elif event == "consumed":
+            self.result.num_consumed += 1
+            if key in self._consumed:
+                self._problem(f"{_name(key)} was trained on twice: groups {self._consumed[key]} and {group}")
+            self._consumed[key] = group
+
+    def finish(self) -> Audit:
+        """Check the epochs that are over: each prompt of the data set was asked at least once."""
+        self.result.num_open, self.result.num_waiting = len(self._open), len(self._waiting)
+        newest = max(self._seen, default=0)
+        for epoch, seen in sorted(self._seen.items()):
+            missing = self.result.num_prompts - len(seen)
+            if epoch < newest and missing:
+                self._problem(f"{missing} of {self.result.num_prompts} prompts were never asked in epoch {epoch}")
+        return self.result
+
+    def _problem(self, sentence: str) -> None:
+        self.result.problems.append(sentence)
+
+
+def audit(rows: Iterable[Mapping[str, Any]]) -> Audit:
+    """Audit the objects of ledger.jsonl in the order in which they were written."""
+    auditor = Auditor()
+    for row in rows:
+        auditor.read(row)
+    return auditor.finish()
+
+
+def _name(key: Key) -> str:
+    return f"prompt {key[1]} of epoch {key[0]}"
