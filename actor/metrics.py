@@ -2,23 +2,31 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
+Figure = Literal["mean", "max", "ess", "correlation"]
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A partial statistic of n values: their sum, count, smallest and largest (0-d float64 tensors)."""
+    """A partial statistic of n values: their sum, count, smallest and largest (0-d float64 tensors).
+
+    `figure` says what is reported: the mean, the largest value alone, the effective sample size of
+    weights x as a fraction of n, or Pearson's correlation of pairs (x, y). The last two need `moments`.
+    """
 
     total: torch.Tensor
     count: torch.Tensor
     minimum: torch.Tensor
     maximum: torch.Tensor
     extremes: bool = False  # also report /min and /max
+    figure: Figure = "mean"
+    moments: torch.Tensor | None = None  # [4] float64: Σx², Σy, Σy², Σxy
 
     @staticmethod
-    def over(values: torch.Tensor, mask: torch.Tensor, extremes: bool = False) -> "Metric":
+    def over(values: torch.Tensor, mask: torch.Tensor, extremes: bool = False, figure: Figure = "mean") -> "Metric":
         """Statistic of `values` [T] where `mask` [T] is true; padding never enters minimum or maximum."""
         assert values.shape == mask.shape
         kept = values.detach().double()[mask.bool()]
@@ -29,13 +37,46 @@ class Metric:
             minimum=kept.min() if kept.numel() else inf,
             maximum=kept.max() if kept.numel() else -inf,
             extremes=extremes,
+            figure=figure,
+            moments=_moments(kept, torch.zeros_like(kept)) if figure in ("ess", "correlation") else None,
         )
+
+    @staticmethod
+    def ess(weights: torch.Tensor, mask: torch.Tensor) -> "Metric":
+        """Effective sample size (Σw)² / (n·Σw²) of `weights` [T] where `mask` [T] is true; 1 is ideal."""
+        return Metric.over(weights, mask, figure="ess")
+
+    @staticmethod
+    def correlation(x: torch.Tensor, y: torch.Tensor, mask: torch.Tensor) -> "Metric":
+        """Pearson's correlation of `x` [T] with `y` [T] where `mask` [T] is true."""
+        assert x.shape == y.shape == mask.shape
+        base = Metric.over(x, mask)
+        kept = mask.bool()
+        moments = _moments(x.detach().double()[kept], y.detach().double()[kept])
+        return Metric(base.total, base.count, base.minimum, base.maximum, figure="correlation", moments=moments)
 
     @staticmethod
     def share(total: float | torch.Tensor, count: float | torch.Tensor = 1.0) -> "Metric":
         """A contribution to a mean: sums of `total` over parts divided by sums of `count`."""
         t = torch.as_tensor(total, dtype=torch.float64).detach()
         return Metric(t, torch.as_tensor(count, dtype=torch.float64), t, t)
+
+    def combined(self, other: "Metric") -> "Metric":
+        """The statistic of both parts together; how it reduces must agree."""
+        assert self.figure == other.figure
+        device = self.total.device
+        moments = None
+        if self.moments is not None and other.moments is not None:
+            moments = self.moments + other.moments.to(device)
+        return Metric(
+            total=self.total + other.total.to(device),
+            count=self.count + other.count.to(device),
+            minimum=torch.minimum(self.minimum, other.minimum.to(device)),
+            maximum=torch.maximum(self.maximum, other.maximum.to(device)),
+            extremes=self.extremes or other.extremes,
+            figure=self.figure,
+            moments=moments,
+        )
 
 
 Metrics = dict[str, Metric]
@@ -46,25 +87,48 @@ def merge(parts: Iterable[Mapping[str, Metric]]) -> Metrics:
     merged: Metrics = {}
     for part in parts:
         for name, m in part.items():
-            old = merged.get(name)
-            merged[name] = m if old is None else Metric(
-                old.total + m.total.to(old.total.device),
-                old.count + m.count.to(old.total.device),
-                torch.minimum(old.minimum, m.minimum.to(old.total.device)),
-                torch.maximum(old.maximum, m.maximum.to(old.total.device)),
-                old.extremes or m.extremes,
-            )
+            merged[name] = merged[name].combined(m) if name in merged else m
     return merged
 
 
 def to_floats(metrics: Mapping[str, Metric]) -> dict[str, float]:
-    """`name/avg` (and `/min`, `/max` where asked) as floats; a metric without values is left out."""
+    """`name/avg` (and `/min`, `/max` where asked) as floats; a metric without values is left out.
+
+    A correlation of values that do not vary is undefined and left out as well.
+    """
     out: dict[str, float] = {}
     for name, m in metrics.items():
         if float(m.count) == 0:
             continue
-        out[f"{name}/avg"] = float(m.total / m.count)
+        if m.figure == "max":
+            out[f"{name}/max"] = float(m.maximum)
+            continue
+        average = _average(m)
+        if average is not None:
+            out[f"{name}/avg"] = average
         if m.extremes:
             out[f"{name}/min"] = float(m.minimum)
             out[f"{name}/max"] = float(m.maximum)
     return out
+
+
+def _moments(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.stack([(x * x).sum(), y.sum(), (y * y).sum(), (x * y).sum()])
+
+
+def _average(m: Metric) -> float | None:
+    n, sum_x = float(m.count), float(m.total)
+    if m.figure == "mean":
+        return sum_x / n
+    assert m.moments is not None
+    sum_xx, sum_y, sum_yy, sum_xy = (float(v) for v in m.moments)
+    if m.figure == "ess":
+        return sum_x * sum_x / (n * sum_xx) if sum_xx > 0 else 0.0
+    variance_x, variance_y = sum_xx - sum_x * sum_x / n, sum_yy - sum_y * sum_y / n
+    # Cancellation leaves about one ulp of the sums where nothing varies.
+    if variance_x <= _ROUNDING * sum_xx or variance_y <= _ROUNDING * sum_yy:
+        return None
+    return float((sum_xy - sum_x * sum_y / n) / (variance_x * variance_y) ** 0.5)
+
+
+_ROUNDING = 1e-14  # of float64 sums, relative

@@ -25,7 +25,9 @@ class BehaviorCorrectionConfig:
 
 @dataclass
 class AdvantageConfig:
-    baseline: Literal["group_mean", "leave_one_out", "none"] = doc("group_mean", "What is subtracted from rewards.")
+    baseline: Literal["group_mean", "leave_one_out", "batch_mean", "none"] = doc(
+        "group_mean", "What is subtracted from rewards."
+    )
     scale: Literal["group_std", "batch_std", "none"] = doc("group_std", "What centred rewards are divided by.")
     gamma: float = doc(1.0, "Discount of token-level rewards.")
     lam: float = doc(1.0, "λ of generalized advantage estimation over token-level rewards.")
