@@ -1,7 +1,6 @@
 """Names of vLLM 0.32's engine arguments, kept here so that a config is checked without importing vLLM."""
 
-ENGINE_ARGUMENTS: tuple[str, ...] = tuple(
-    """
+_NAMES = """
     additional_config aggregate_engine_logging all2all_backend allow_deprecated_quantization
     allowed_local_media_path allowed_media_domains async_scheduling attention_backend attention_config
     aux_output_config block_size code_revision collect_detailed_traces compilation_config config_format convert
@@ -53,5 +52,6 @@ ENGINE_ARGUMENTS: tuple[str, ...] = tuple(
     swa_bounded_replay tensor_parallel_size tokenizer tokenizer_mode tokenizer_revision tokens_only
     trust_remote_code ubatch_size use_fp64_gumbel use_replayssm use_tqdm_on_load video_pruning_method
     video_pruning_rate watermark watermark_config weight_transfer_config worker_cls worker_extension_cls
-    """.split()
-)
+"""
+
+ENGINE_ARGUMENTS: tuple[str, ...] = tuple(_NAMES.split())

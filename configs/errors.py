@@ -14,8 +14,8 @@ class ConfigError(ValueError):
         self.key = key
 
     def at(self, origin: str) -> "ConfigError":
-        """The same error, saying where the key was set, for instance `configs/x.yaml:12`."""
-        return ConfigError(f"{str(self).removesuffix('.')} (set in {origin}).", self.key)
+        """The same error, saying where the key was set: `configs/x.yaml:12` or the command line."""
+        return ConfigError(f"{str(self).removesuffix('.')} (from {origin}).", self.key)
 
 
 def shown(value: Any) -> str:

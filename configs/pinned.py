@@ -89,6 +89,7 @@ RESERVED: dict[str, str] = {
     "return_sampling_mask": "leave it out, it follows from rollout.sampling.top_p and top_k",
     "runner": "leave it out, only generation is trained",
     "convert": "leave it out, only generation is trained",
+    "hf_token": "set the HF_TOKEN environment variable, which no file of the run records",
     "temperature": "set rollout.sampling.temperature",
     "top_p": "set rollout.sampling.top_p",
     "top_k": "set rollout.sampling.top_k",
@@ -150,7 +151,9 @@ def merge_engine_args(rollout: RolloutConfig) -> dict[str, Any]:
     _refuse_broken(rollout)
     merged = copy.deepcopy(PINNED_ENGINE_ARGS)
     for name, value in underscored(rollout.vllm_config.vllm_kwargs).items():
-        old = merged.get(name)
-        both_mappings = isinstance(old, Mapping) and isinstance(value, Mapping)
-        merged[name] = {**old, **value} if both_mappings else copy.deepcopy(value)
+        pinned = merged.get(name)
+        if isinstance(pinned, dict) and isinstance(value, Mapping):
+            merged[name] = pinned | dict(value)
+        else:
+            merged[name] = copy.deepcopy(value)
     return merged

@@ -22,6 +22,9 @@ class SchedulerConfig:
     type: Literal["local", "ray"] = doc(
         "local", "local starts a Ray of its own on this machine; ray joins the cluster at `address`."
     )
+    device: Literal["auto", "gpu", "cpu"] = doc(
+        "auto", "auto takes GPUs where there are some; gpu never falls back; cpu computes there even in bfloat16."
+    )
     address: str | None = doc(None, "Ray address to join when type is ray; null means 'auto'.")
 
 
