@@ -15,6 +15,7 @@ class Prompt:
     token_ids: tuple[int, ...]  # [P]
     answer: str
     row: Mapping[str, Any] = field(default_factory=dict)  # the data set's own columns
+    text: str = ""  # what was asked, without chat template; for reward functions and reports
 
 
 @dataclass(frozen=True)
