@@ -6,6 +6,7 @@ from typing import Literal
 from omegaconf import MISSING
 
 from configs.actor_schema import ActorConfig
+from configs.dataset_files import LOCAL_SPLIT, is_local_file
 from configs.fields import doc
 from configs.rollout_schema import RolloutConfig
 
@@ -110,8 +111,6 @@ class Config:
     @property
     def eval_dataset(self) -> DatasetConfig:
         """The held-out data set: the training set's columns and template, eval's path, split and limit."""
-        return replace(
-            self.dataset, path=self.eval.path or self.dataset.path, split=self.eval.split, limit=self.eval.num_samples
-        )
-
-
+        path = self.eval.path or self.dataset.path
+        split = LOCAL_SPLIT if is_local_file(path) else self.eval.split
+        return replace(self.dataset, path=path, split=split, limit=self.eval.num_samples)
