@@ -10,9 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rollout.dataset import load_prompts
-from rollout.prompt_cursor import PromptCursor
-
 from configs.loader import save_config
 from configs.schema import Config
 from pipeline.admission import Admission
@@ -26,6 +23,8 @@ from pipeline.rollouts import Rollouts
 from pipeline.run_folder import RunFolder
 from pipeline.run_state import RunState
 from pipeline.trackers import Trackers
+from rollout.dataset import load_prompts
+from rollout.prompt_cursor import PromptCursor
 from rollout.tokenizer import load_tokenizer
 from rollout.types import Prompt
 
