@@ -3,7 +3,7 @@
 S sequences, R response tokens of one sequence, T response tokens of a micro-batch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -58,5 +58,21 @@ class MicroBatch:
     input_ids: torch.Tensor  # [N] int64
     position_ids: torch.Tensor  # [N] int64
     response_index: torch.Tensor  # [T] int64, where in the row each response token stands
+    sequence_lengths: tuple[int, ...]  # [S] in the row's order; sums to N
     tokens: TokenBatch
     kept_token_ids: tuple[tuple[int, ...], ...] | None = None  # [T][kept]
+
+    def to(self, device: torch.device) -> "MicroBatch":
+        """The same micro-batch with its tensors on `device`."""
+        tokens = self.tokens
+        moved = {
+            name: getattr(tokens, name).to(device)
+            for name in ("mask", "sequence", "behavior_logprobs", "versions", "advantages")
+        }
+        return replace(
+            self,
+            input_ids=self.input_ids.to(device),
+            position_ids=self.position_ids.to(device),
+            response_index=self.response_index.to(device),
+            tokens=replace(tokens, **moved),
+        )

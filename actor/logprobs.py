@@ -1,0 +1,163 @@
+"""Log-probabilities and entropy of given tokens, from hidden states, without the full logits.
+
+T response tokens, D hidden size, V vocabulary, C tokens of one chunk. Peak extra memory is C × V
+floats (twice that while entropy is computed), forward and backward, however large T is.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch.autograd.function import FunctionCtx
+
+# Logit of a token outside the kept set: exp() of it is 0, yet products with 0 stay finite.
+_OUTSIDE = -1e30
+
+
+@dataclass(frozen=True)
+class KeptTokens:
+    """The vocabulary entries that survived top-p/top-k at each token, flat and sorted by row."""
+
+    ids: torch.Tensor  # [K] int64, vocabulary entries
+    offsets: torch.Tensor  # [T+1] int64, token t keeps ids[offsets[t]:offsets[t+1]]
+
+    @staticmethod
+    def of(kept_token_ids: tuple[tuple[int, ...], ...], device: torch.device | str = "cpu") -> "KeptTokens":
+        """From one tuple of vocabulary entries a token."""
+        counts = torch.tensor([0, *(len(kept) for kept in kept_token_ids)])
+        ids = torch.tensor([i for kept in kept_token_ids for i in kept], dtype=torch.int64)
+        return KeptTokens(ids.to(device), counts.cumsum(0).to(device))
+
+    def outside(self, start: int, stop: int, vocabulary: int) -> torch.Tensor:
+        """[stop-start, V] bool, true where the sampler had removed the entry."""
+        offsets = self.offsets[start : stop + 1]
+        rows = torch.repeat_interleave(torch.arange(stop - start, device=offsets.device), offsets.diff())
+        mask = torch.ones(stop - start, vocabulary, dtype=torch.bool, device=offsets.device)
+        mask[rows, self.ids[offsets[0] : offsets[-1]]] = False
+        return mask
+
+
+def token_logprobs(
+    hidden: torch.Tensor,
+    weight: torch.Tensor,
+    bias: torch.Tensor | None,
+    targets: torch.Tensor,
+    *,
+    temperature: float,
+    chunk_tokens: int,
+    want_entropy: bool,
+    kept: KeptTokens | None = None,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """log softmax(z / temperature)[target] and the entropy of that distribution, z = hidden·weightᵀ + bias.
+
+    hidden [T, D] is the state *before* each target, weight [V, D], bias [V] or None, targets [T].
+    The product is computed in float32 whatever the inputs' type. With `kept`, the distribution is
+    renormalized over the kept entries of each token, as a sampler that truncates does.
+    Returns logprobs [T] float32 and entropy [T] float32, or None unless asked. Both are
+    differentiable in hidden, weight and bias; the backward pass computes each chunk's logits again.
+    """
+    assert hidden.ndim == 2 and weight.ndim == 2 and targets.shape == hidden.shape[:1]
+    options = _Options(temperature, chunk_tokens, want_entropy, kept)
+    return _TokenLogprobs.apply(hidden, weight, bias, targets, options)
+
+
+@dataclass(frozen=True)
+class _Options:
+    temperature: float
+    chunk_tokens: int
+    want_entropy: bool
+    kept: KeptTokens | None
+
+
+class _Logits:
+    """Fills one reused buffer with the scaled float32 logits of a range of tokens."""
+
+    def __init__(
+        self, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, options: _Options
+    ) -> None:
+        self.hidden, self.options = hidden, options
+        self.weight = weight.float()
+        self.bias = None if bias is None else bias.float()
+        self.chunk = max(1, min(options.chunk_tokens, hidden.shape[0]))
+        self.buffer = torch.empty(self.chunk, weight.shape[0], dtype=torch.float32, device=hidden.device)
+
+    def ranges(self) -> list[tuple[int, int]]:
+        total = self.hidden.shape[0]
+        return [(start, min(start + self.chunk, total)) for start in range(0, total, self.chunk)]
+
+    def __call__(self, start: int, stop: int) -> torch.Tensor:
+        logits = self.buffer[: stop - start]
+        torch.mm(self.hidden[start:stop].float(), self.weight.t(), out=logits)
+        if self.bias is not None:
+            logits.add_(self.bias)
+        if self.options.temperature != 1.0:
+            logits.div_(self.options.temperature)
+        if self.options.kept is not None:
+            logits.masked_fill_(self.options.kept.outside(start, stop, logits.shape[1]), _OUTSIDE)
+        return logits
+
+
+class _TokenLogprobs(torch.autograd.Function):
+    """The chunked forward, and a backward that keeps only one number a token: log Σ exp(z)."""
+
+    @staticmethod
+    def forward(
+        ctx: FunctionCtx,
+        hidden: torch.Tensor,
+        weight: torch.Tensor,
+        bias: torch.Tensor | None,
+        targets: torch.Tensor,
+        options: _Options,
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        logits_of = _Logits(hidden, weight, bias, options)
+        logprobs = torch.empty(targets.shape, dtype=torch.float32, device=hidden.device)
+        normalizer, entropy = torch.empty_like(logprobs), torch.empty_like(logprobs)
+        for start, stop in logits_of.ranges():
+            z = logits_of(start, stop)
+            chosen = z.gather(1, targets[start:stop, None]).squeeze(1)
+            largest = z.amax(dim=1)
+            z.sub_(largest[:, None])
+            if options.want_entropy:
+                p = z.exp()
+                total = p.sum(dim=1)
+                mean_z = torch.bmm(p[:, None, :], z[:, :, None]).flatten() / total
+                entropy[start:stop] = total.log() - mean_z
+            else:
+                total = z.exp_().sum(dim=1)
+            log_total = total.log()
+            logprobs[start:stop] = (chosen - largest) - log_total
+            normalizer[start:stop] = largest + log_total
+        ctx.save_for_backward(hidden, weight, bias, targets, normalizer, entropy if options.want_entropy else None)
+        ctx.options = options  # type: ignore[attr-defined]
+        ctx.set_materialize_grads(False)
+        return logprobs, entropy if options.want_entropy else None
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, grad_logprobs: torch.Tensor | None, grad_entropy: torch.Tensor | None):  # type: ignore[override]
+        hidden, weight, bias, targets, normalizer, entropy = ctx.saved_tensors  # type: ignore[attr-defined]
+        options: _Options = ctx.options  # type: ignore[attr-defined]
+        logits_of = _Logits(hidden, weight, bias, options)
+        needs_hidden, needs_weight, needs_bias = ctx.needs_input_grad[:3]  # type: ignore[attr-defined]
+        grad_hidden = torch.empty_like(hidden) if needs_hidden else None
+        grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device) if needs_weight else None
+        grad_bias = torch.zeros(weight.shape[0], dtype=torch.float32, device=weight.device) if needs_bias else None
+        g = torch.zeros_like(normalizer) if grad_logprobs is None else grad_logprobs
+        for start, stop in logits_of.ranges():
+            part = slice(start, stop)
+            log_p = logits_of(start, stop).sub_(normalizer[part, None])
+            if grad_entropy is None:
+                grad_z = log_p.exp_().mul_(-g[part, None])
+            else:  # dH/dz_i = -p_i (log p_i + H)
+                p = log_p.exp()
+                grad_z = log_p.add_(entropy[part, None]).mul_(grad_entropy[part, None]).add_(g[part, None])
+                grad_z.mul_(p).neg_()
+            grad_z.scatter_add_(1, targets[part, None], g[part, None])
+            if options.temperature != 1.0:
+                grad_z.div_(options.temperature)
+            if grad_hidden is not None:
+                grad_hidden[part] = (grad_z @ logits_of.weight).to(hidden.dtype)
+            if grad_weight is not None:
+                grad_weight.addmm_(grad_z.t(), hidden[part].float())
+            if grad_bias is not None:
+                grad_bias.add_(grad_z.sum(dim=0))
+        cast = [None if grad is None else grad.to(like.dtype) for grad, like in ((grad_weight, weight), (grad_bias, bias))]
+        return grad_hidden, *cast, None, None
