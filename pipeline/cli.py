@@ -1,0 +1,26 @@
+"""The command `proxrl`. Each command is a function in `pipeline/commands/`; heavy imports wait until it runs."""
+
+import typer
+
+from pipeline.commands.config import config
+from pipeline.commands.train import train
+
+app = typer.Typer(
+    name="proxrl",
+    help="Asynchronous decoupled PPO and GSPO for language models whose sampler and trainer agree.",
+    epilog="Example: proxrl train --config configs/gsm8k_smollm2_cpu.yaml train.total_steps=3",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (train, config):
+    app.command()(command)
+
+
+def main() -> None:
+    """Entry point of the installed command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()
