@@ -1,8 +1,10 @@
 """From a YAML file and `key=value` overrides to a checked, plain `Config`."""
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +48,7 @@ def load_config(path: str | Path | None, overrides: Sequence[str] = ()) -> Confi
 def load_with_origins(path: str | Path | None, overrides: Sequence[str] = ()) -> LoadedConfig:
     """As `load_config`, and where each value came from."""
     settings = compose(Path(path).expanduser()) if path is not None else []
-    structured = OmegaConf.structured(Config)
+    structured = copy.deepcopy(_empty())
     origins: dict[str, str] = {}
     for setting in [*settings, *parse_overrides(overrides)]:
         origins[assign(structured, setting)] = setting.origin
@@ -67,6 +69,11 @@ def save_config(config: Config, path: str | Path) -> None:
     partial = Path(f"{path}.partial")
     partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)
+
+
+@cache
+def _empty() -> DictConfig:
+    return OmegaConf.structured(Config)
 
 
 def _escaped(value: Any) -> Any:

@@ -8,14 +8,20 @@ from configs.keys import leaves, sections
 
 MIN_SIMILARITY = 0.6
 """difflib ratio under which a suggestion would mislead more than it helps; difflib's own default."""
+MIN_PREFIX = 3
+"""A name at least this long that begins a known one is taken as its beginning."""
 
 
 def _similarity(a: str, b: str) -> float:
-    return SequenceMatcher(None, a.lower().replace("-", "_"), b.lower()).ratio()
+    return SequenceMatcher(None, a.lower().replace("-", "_"), b.lower().replace("-", "_")).ratio()
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The most similar of `known`, or None when none is similar."""
+    """The most similar of `known`, one that begins with `name` before others; None when none is similar."""
+    known = list(known)
+    longer = [k for k in known if len(name) >= MIN_PREFIX and k.startswith(name.lower())]
+    if longer:
+        return min(longer, key=len)
     best = max(known, key=lambda k: _similarity(name, k), default=None)
     return best if best is not None and _similarity(name, best) >= MIN_SIMILARITY else None
 
