@@ -2,6 +2,8 @@
 
 import typer
 
+from pipeline.commands.ablate import ablate
+from pipeline.commands.audit import audit
 from pipeline.commands.config import config
 from pipeline.commands.train import train
 
@@ -13,7 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, config):
+for command in (train, ablate, audit, config):
     app.command()(command)
 
 

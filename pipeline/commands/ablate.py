@@ -1,0 +1,40 @@
+"""`proxrl ablate`: one table from a grid of runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from configs.loader import load_config
+from pipeline.commands.arguments import Overrides
+from pipeline.user_errors import one_sentence
+
+
+def ablate(
+    config: Annotated[Path, typer.Option("--config", help="An ablation file, or a run's config with --grid.")],
+    overrides: Overrides = None,
+    grid: Annotated[list[str] | None, typer.Option("--grid", help="key=value1,value2; may be repeated.")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds of every variant: 1,2,3.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the runs and the table.")] = Path("runs/ablation"),
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Runs at the same time.")] = 1,
+) -> None:
+    """Run a grid over any keys and seeds and compare the variants; the same command goes on after a stop.
+
+    Example: proxrl ablate --config configs/ablate/prox_logp_method.yaml --out runs/prox
+    """
+    with one_sentence():
+        from rich.console import Console
+
+        from pipeline.ablation.runner import Ablation, final_table
+        from pipeline.ablation.spec import load_spec
+
+        chosen = [int(s) for s in seeds.split(",")] if seeds else None
+        spec = load_spec(config, grid or [], chosen, overrides or [])
+        for variant in spec.variants:  # a variant that would be refused is refused before the first one runs
+            load_config(spec.config, [*spec.overrides, *variant.overrides])
+        console = Console()
+        results = Ablation(spec, out, jobs, console).run()
+        if not results:
+            raise typer.Exit(1)
+        console.print(final_table(results))
+        console.print(f"{out}/ablation.md, ablation.csv, ablation.json")
