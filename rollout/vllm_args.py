@@ -9,6 +9,7 @@ from configs.schema import Config
 CPU_BLOCK_TOKENS = 128
 CPU_KV_CACHE_LIMIT_BYTES = 2 << 30
 MAX_SEQUENCES = 1024
+WORKER_EXTENSION = "rollout.weight_worker.WeightWorker"
 BYTES_PER_VALUE = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -70,7 +71,7 @@ def derived_args(config: Config) -> dict[str, Any]:
         "scheduling_policy": "priority",  # the probe goes before waiting requests
         "disable_log_stats": True,
         "enable_log_requests": False,
-        "worker_extension_cls": "rollout.weight_worker.WeightWorker",
+        "worker_extension_cls": WORKER_EXTENSION,
     }
 
 

@@ -119,11 +119,10 @@ class VllmV1Engine:
         from vllm.v1.engine.exceptions import EngineDeadError
 
         output = None
+        requested = self._llm.generate({"prompt_token_ids": list(prompt)}, params, request_id, priority=priority)
         try:
-            async for output in self._llm.generate(
-                {"prompt_token_ids": list(prompt)}, params, request_id, priority=priority
-            ):
-                pass
+            async for partial in requested:
+                output = partial
         except EngineDeadError as error:
             self.fail(EngineUnusable(self._worker, f"its engine process died: {error}"))
             self._require_usable()

@@ -103,7 +103,8 @@ def compare_function(
     weight = expected.to(dtype).float()
     exact = result[: len(columns)].T
     if not torch.equal(exact, weight[:, columns]):
-        return f"{int((exact != weight[:, columns]).sum())} of {exact.numel()} repacked values differ from what was sent"
+        num_different = int((exact != weight[:, columns]).sum())
+        return f"{num_different} of {exact.numel()} repacked values differ from what was sent"
     x = random.to(expected.device).float()
     bound = TOLERANCE[dtype] * (x.abs() @ weight.abs().T) + torch.finfo(torch.float32).tiny
     worst = float(((result[len(columns) :] - x @ weight.T).abs() / bound).max())

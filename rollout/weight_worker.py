@@ -73,9 +73,8 @@ def _compare(
     head = module is getattr(model, "lm_head", None)
     looked_up = hasattr(module, "shard_indices") and not head  # an embedding multiplies with nothing
     repacked = name.endswith(".weight") and hasattr(module, "cpu_linear") and expected.ndim == 2 and not looked_up
-    if parameter.numel() or not repacked:
-        if problem := compare_values(parameter, expected):
-            return problem
+    if (parameter.numel() or not repacked) and (problem := compare_values(parameter, expected)):
+        return problem
     if not repacked:
         return None
     apply = _head(model) if head else _linear(module)

@@ -1,0 +1,33 @@
+import asyncio
+
+import pytest
+
+from rollout.time_limit import Deadline
+
+
+def test_a_wait_that_takes_too_long_says_what_it_waited_for():
+    async def wait():
+        await Deadline(0.02).wait(asyncio.sleep(10), "the engine to pause")
+
+    with pytest.raises(TimeoutError, match=r"the engine to pause.*0\.02 s"):
+        asyncio.run(wait())
+
+
+def test_the_budget_is_shared_by_all_waits():
+    async def two():
+        deadline = Deadline(0.05)
+        await deadline.wait(asyncio.sleep(0.04), "the first")
+        await deadline.wait(asyncio.sleep(0.04), "the second")
+
+    with pytest.raises(TimeoutError, match="the second"):
+        asyncio.run(two())
+
+
+def test_results_pass_through():
+    async def value():
+        return 5
+
+    async def wait():
+        return await Deadline(1).wait(value(), "a value")
+
+    assert asyncio.run(wait()) == 5
