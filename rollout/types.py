@@ -45,6 +45,15 @@ class Completion:
 
 
 @dataclass(frozen=True)
+class RewardResult:
+    """What became of scoring one completion. A failure is no wrong answer: it has reward 0 and says what failed."""
+
+    reward: float
+    failed: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True)
 class Trajectory:
     """One scored completion of a prompt."""
 

@@ -1,0 +1,92 @@
+"""A reward process, started by `rollout.reward_process` with SOCKET_FD PARENT_PID IMPORT_PATH as arguments.
+
+It imports the reward function and nothing of the engine, and computes in its main thread, so that rewards may use
+signals (math-verify does) without disturbing anybody.
+"""
+
+import ctypes
+import math
+import numbers
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from typing import Any
+
+from rollout.reward_function import RewardFunction, resolve_reward_function
+from rollout.reward_wire import READY, FrameReader, Outcome, outcome_frame
+
+PR_SET_PDEATHSIG = 1
+MAX_ERROR_CHARS = 500
+
+
+def main() -> None:
+    """Answer requests until the worker closes the socket or is gone."""
+    descriptor, parent, import_path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    end_with_parent(parent)
+    connection = socket.socket(fileno=descriptor)
+    try:
+        function = resolve_reward_function(import_path)
+    except ValueError as error:
+        connection.sendall(outcome_frame(Outcome(reason="not_started", error=str(error))))
+        return
+    connection.sendall(outcome_frame(READY))
+    reader = FrameReader(connection)
+    while True:
+        try:
+            payloads = reader.read()
+        except (EOFError, ConnectionError):
+            return
+        for payload in payloads:
+            # One answer before the next reward begins, or a hang would be laid at the wrong one's door.
+            connection.sendall(outcome_frame(evaluate(function, payload)))
+
+
+def end_with_parent(parent: int) -> None:
+    """Have the system kill this process when the worker dies, also in the middle of a reward that never ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def evaluate(function: RewardFunction, payload: bytes) -> Outcome:
+    """Run the function on one request; whatever it raises or returns becomes an outcome."""
+    try:
+        arguments, optional = pickle.loads(payload)
+        value = function(*arguments, **optional)
+    except BaseException as error:  # user code on model output, which may even call sys.exit
+        return Outcome(reason="raised", error=_describe(error))
+    return outcome_of(value)
+
+
+def outcome_of(value: Any) -> Outcome:
+    """A finite real number (bool and numpy scalars too) is a reward; anything else is a failure."""
+    if not isinstance(value, numbers.Real):
+        return Outcome(reason="not_a_number", error=f"the reward function returned {_shown(value)}, not a number")
+    try:
+        reward = float(value)
+    except OverflowError:
+        reward = math.inf
+    if not math.isfinite(reward):
+        return Outcome(reason="not_finite", error=f"the reward function returned {reward}")
+    return Outcome(reward)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return f"{type(value).__name__} {value!r}"[:MAX_ERROR_CHARS]
+    except Exception:  # a __repr__ of the user's
+        return type(value).__name__
+
+
+def _describe(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    try:
+        message = str(error)
+    except Exception:  # a __str__ of the user's
+        message = "?"
+    return f"{type(error).__name__}: {message[:MAX_ERROR_CHARS]}{place}"
