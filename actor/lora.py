@@ -1,11 +1,12 @@
-"""LoRA adapters through peft: trained alone, published merged into the weights they adapt."""
+"""LoRA adapters through peft: trained alone, published merged into the weights they adapt.
+
+peft is imported only where an adapter is asked for: it takes seconds to load.
+"""
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
-from peft import LoraConfig as PeftLoraConfig
-from peft import get_peft_model
-from peft.tuners.lora import LoraLayer
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -16,6 +17,9 @@ _ADAPTER = "default"
 
 def add_lora(causal_lm: PreTrainedModel, config: LoraConfig) -> nn.Module:
     """Freeze the model and add an adapter to `actor.lora.target_modules`. Raises ValueError if none matches."""
+    from peft import LoraConfig as PeftLoraConfig
+    from peft import get_peft_model
+
     peft_config = PeftLoraConfig(
         r=config.rank,
         lora_alpha=config.alpha,
@@ -28,12 +32,12 @@ def add_lora(causal_lm: PreTrainedModel, config: LoraConfig) -> nn.Module:
     return get_peft_model(causal_lm, peft_config, autocast_adapter_dtype=False)
 
 
-def lora_layers(module: nn.Module) -> Iterator[tuple[str, LoraLayer]]:
-    """(name, layer) of every adapted layer."""
-    return ((name, layer) for name, layer in module.named_modules() if isinstance(layer, LoraLayer))
+def lora_layers(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """(name, layer) of every adapted layer beneath `module`, which may have none."""
+    return ((name, layer) for name, layer in module.named_modules() if hasattr(layer, "lora_A"))
 
 
-def merged_weight(layer: LoraLayer) -> torch.Tensor:
+def merged_weight(layer: Any) -> torch.Tensor:
     """The adapted layer's weight with its low-rank update added (computed in float32), in the weight's type."""
     weight = layer.get_base_layer().weight
     a, b = layer.lora_A[_ADAPTER].weight, layer.lora_B[_ADAPTER].weight

@@ -1,0 +1,59 @@
+"""The trainer ranks' process group: gloo on CPUs, nccl on GPUs, joined over TCP."""
+
+import os
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+JOIN_TIMEOUT = timedelta(minutes=10)
+
+
+def prepare_environment(rank: int, world_size: int, master_addr: str, master_port: int) -> None:
+    """Set what DeepSpeed reads from the environment. Must run before DeepSpeed is imported."""
+    # A rank sees only its own GPU (Ray sets CUDA_VISIBLE_DEVICES), so its local rank is 0.
+    local_rank = rank if torch.cuda.device_count() > 1 else 0
+    os.environ |= {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(world_size),
+        "LOCAL_RANK": str(local_rank),
+        "MASTER_ADDR": master_addr,
+        "MASTER_PORT": str(master_port),
+    }
+    if not torch.cuda.is_available():
+        os.environ["DS_ACCELERATOR"] = "cpu"
+
+
+def join(rank: int, world_size: int, master_addr: str, master_port: int) -> None:
+    """Join the group and hand it to DeepSpeed. Raises torch's DistNetworkError when rank 0 is out of reach."""
+    prepare_environment(rank, world_size, master_addr, master_port)
+    gpu = torch.cuda.is_available()
+    if gpu:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    if not dist.is_initialized():
+        dist.init_process_group(
+            "nccl" if gpu else "gloo",
+            init_method=f"tcp://{master_addr}:{master_port}",
+            rank=rank,
+            world_size=world_size,
+            timeout=JOIN_TIMEOUT,
+        )
+    import deepspeed
+
+    if not gpu:
+        # Naming no compiled op as usable spares a compiler run of a minute for one that only inference uses.
+        vars(deepspeed.ops).setdefault("__compatible_ops__", {})
+    deepspeed.init_distributed("nccl" if gpu else "gloo", verbose=False)
+
+
+def leave() -> None:
+    """Leave the group; harmless when none was joined."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def device() -> torch.device:
+    """Where this rank computes."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")

@@ -1,0 +1,58 @@
+"""Publishing weights on one machine: safetensors bucket files, the sha256 of each tensor, and a probe."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from safetensors.torch import save_file
+
+from actor.full_weights import Bucket, iter_full_weights
+from actor.trainer import Trainer
+
+
+def publish(
+    trainer: Trainer, version: int, directory: str, probe_token_ids: tuple[int, ...], bucket_bytes: int
+) -> dict[str, Any]:
+    """Write the whole weights under `directory` (rank 0) and score the probe with them. Collective.
+
+    Returns the fields of a weight update: version, buckets (paths), tensors (name, dtype, shape,
+    sha256), probe_token_ids, probe_logprobs (at temperature 1). `buckets` and `tensors` are empty
+    on the other ranks. The files are complete when this returns. Raises OSError when they cannot
+    be written.
+    """
+    writes = dist.get_rank() == 0
+    buckets: list[str] = []
+    tensors: list[dict[str, Any]] = []
+    for index, bucket in enumerate(iter_full_weights(trainer.engine, bucket_bytes)):
+        if writes:
+            path = Path(directory) / f"bucket-{index:05d}.safetensors"
+            tensors += _write(bucket, path)
+            buckets.append(str(path))
+    return {
+        "version": version,
+        "buckets": buckets,
+        "tensors": tensors,
+        "probe_token_ids": tuple(probe_token_ids),
+        "probe_logprobs": tuple(trainer.probe(tuple(probe_token_ids))),
+    }
+
+
+def _write(bucket: Bucket, path: Path) -> list[dict[str, Any]]:
+    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in bucket}
+    save_file(on_cpu, path)
+    return [
+        {
+            "name": name,
+            "dtype": str(tensor.dtype).removeprefix("torch."),
+            "shape": tuple(tensor.shape),
+            "sha256": tensor_sha256(tensor),
+        }
+        for name, tensor in on_cpu.items()
+    ]
+
+
+def tensor_sha256(tensor: torch.Tensor) -> str:
+    """Hex digest of a contiguous CPU tensor's bytes, as they lie in memory and in a safetensors file."""
+    return hashlib.sha256(tensor.reshape(-1).view(torch.uint8).numpy()).hexdigest()

@@ -1,0 +1,232 @@
+"""One training step: proximal forward where needed, then forward, loss, backward and an update a minibatch.
+
+```
+pack every micro-batch once ─▶ proximal forwards at version v (only what prox_logp_method needs)
+for minibatch i of n:  for each micro-batch: forward · loss share · backward     then one optimizer step
+```
+The proximal and the training forward run over the same rows, so on-policy ratios are exactly 1.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from actor.batch import Denominators, MicroBatch, TrainSequence
+from actor.deepspeed_engine import start_engine
+from actor.metrics import Metric, Metrics, merge
+from actor.mismatch import mismatch_metrics, version_stats
+from actor.model import PolicyNetwork
+from actor.objective import update_loss
+from actor.optimizer_step import StepOutcome, optimizer_step, poisoned, set_learning_rate
+from actor.packing import pack
+from actor.phase_timer import PhaseTimer
+from actor.proximal import compute_logp_metrics, needs_forward, proximal_logprobs
+from actor.reference import Reference
+from actor.schedule import learning_rate
+from actor.second_moment import second_moment_cut, second_moment_mask
+from configs.schema import Config
+
+UPDATE = "ppo_actor/update/"
+
+
+@dataclass(frozen=True)
+class Work:
+    """A packed micro-batch, and its proximal logprobs [T] where a forward pass computed them."""
+
+    batch: MicroBatch
+    recomputed: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where the current policy stands: version v, minibatch i of n."""
+
+    version: int
+    minibatch: int
+    num_minibatches: int
+
+
+class Trainer:
+    """The trained policy on one rank. Every method is collective: all ranks call it, in the same order."""
+
+    def __init__(self, config: Config, policy: PolicyNetwork, device: torch.device) -> None:
+        self.config, self.actor, self.device = config, config.actor, device
+        self.temperature = config.rollout.sampling.temperature
+        self.engine = start_engine(policy, config.actor, config.model.dtype)
+        self.reference = Reference.load(config, device) if config.actor.kl.coef > 0 else None
+
+    @property
+    def policy(self) -> PolicyNetwork:
+        return self.engine.module
+
+    def train_step(
+        self, version: int, minibatches: list[list[list[TrainSequence]]], denominators: list[Denominators]
+    ) -> dict[str, Any]:
+        """Train on this rank's share `[minibatch][micro-batch][sequence]` of the batch of version `version`.
+
+        `denominators` are those of the global minibatches. Returns `metrics` (this rank's part, to be
+        merged over ranks) and `timings` (`timing/…_s`). Raises ValueError for data without the
+        versions that the proximal approximations need.
+        """
+        assert len(minibatches) == len(denominators)
+        timer = PhaseTimer()
+        rate = learning_rate(version, self.config.train.total_steps, self.actor.optimizer)
+        set_learning_rate(self.engine, rate)
+        with timer("pack"):
+            packed = [[pack(part).to(self.device) for part in minibatch] for minibatch in minibatches]
+        with timer("proximal_forward"):
+            work = [[self._prepare(batch, i) for batch in minibatch] for i, minibatch in enumerate(packed)]
+        parts: list[Metrics] = []
+        for i, minibatch in enumerate(work):
+            clock = Clock(version, i, len(work))
+            with timer("forward_backward"):
+                parts += self._accumulate(minibatch, clock, denominators[i])
+            with timer("optimizer"):
+                outcome = optimizer_step(self.engine, self.actor.optimizer.max_grad_norm)
+            parts.append(_step_metrics(outcome, rate, len(work)))
+        if self.reference is not None:
+            with timer("reference_reset"):
+                self.reference.reset_when_due(version + 1, self.engine)
+        return {"metrics": _on_cpu(merge(parts)), "timings": timer.seconds()}
+
+    @torch.no_grad()
+    def score(self, sequences: list[list[TrainSequence]], of_reference: bool = False) -> list[list[float]]:
+        """Logprobs of every response token of the micro-batches' sequences, in order, at the run's temperature."""
+        assert self.reference is not None or not of_reference, "no reference model is loaded"
+        scores: list[list[float]] = []
+        for part in sequences:
+            batch = pack(part).to(self.device)
+            logprobs = self._reference_logprobs(batch) if of_reference else self._proximal_forward(batch)
+            scores += [x.tolist() for x in logprobs.split([len(s.response_token_ids) for s in part])]
+        return scores
+
+    @torch.no_grad()
+    def probe(self, token_ids: tuple[int, ...]) -> list[float]:
+        """Logprobs at temperature 1 of tokens 1 … N−1 of a sequence of N tokens, teacher forced."""
+        n = len(token_ids) - 1
+        if n < 1:
+            return []
+        zeros = (0,) * n
+        sequence = TrainSequence(token_ids[:1], token_ids[1:], zeros, (0.0,) * n, zeros, (0.0,) * n, group=0)
+        return self.policy(pack([sequence]).to(self.device))[0].tolist()
+
+    def _prepare(self, batch: MicroBatch, minibatch: int) -> Work:
+        needed = self.actor.use_decoupled_loss and needs_forward(self.actor.prox_logp_method, minibatch)
+        return Work(batch, self._proximal_forward(batch) if needed else None)
+
+    @torch.no_grad()
+    def _proximal_forward(self, batch: MicroBatch) -> torch.Tensor:
+        return self.policy(batch, self.temperature)[0]
+
+    def _reference_logprobs(self, batch: MicroBatch) -> torch.Tensor | None:
+        return None if self.reference is None else self.reference.logprobs(batch, self.temperature)
+
+    def _accumulate(self, minibatch: list[Work], clock: Clock, denominators: Denominators) -> list[Metrics]:
+        """Sum the gradients of the minibatch's micro-batches; the last one reduces them over ranks."""
+        cut = self._second_moment_cut(minibatch)
+        parts: list[Metrics] = []
+        for index, work in enumerate(minibatch):
+            self.engine.set_gradient_accumulation_boundary(index == len(minibatch) - 1)
+            loss, metrics = self._loss(work, clock, denominators, cut)
+            # DeepSpeed averages gradients over ranks; the shares of all ranks are to be summed.
+            self.engine.backward(poisoned(loss) * dist.get_world_size(), scale_wrt_gas=False)
+            parts.append(metrics)
+        return parts
+
+    def _loss(
+        self, work: Work, clock: Clock, denominators: Denominators, cut: torch.Tensor | None
+    ) -> tuple[torch.Tensor, Metrics]:
+        """This micro-batch's share of the minibatch's loss, and its metrics."""
+        tokens, actor = work.batch.tokens, self.actor
+        want_entropy = actor.entropy_coef != 0 or clock.minibatch == 0
+        logprobs, entropy = self.engine(work.batch, self.temperature, want_entropy)
+        if not bool(logprobs.detach()[tokens.mask].isfinite().all()):
+            return logprobs.sum() * torch.nan, {}
+        if entropy is not None and actor.entropy_coef == 0:
+            entropy = entropy.detach()
+        proximal = self._proximal(work, logprobs, clock)
+        keep = None
+        if cut is not None:
+            assert proximal is not None
+            keep = second_moment_mask(proximal - tokens.behavior_logprobs, cut)
+        loss, metrics = update_loss(
+            tokens, logprobs, proximal, self._reference_logprobs(work.batch), entropy, denominators, actor, keep
+        )
+        return loss, metrics | self._diagnostics(work, logprobs.detach(), proximal, clock)
+
+    def _proximal(self, work: Work, logprobs: torch.Tensor, clock: Clock) -> torch.Tensor | None:
+        if not self.actor.use_decoupled_loss:
+            return None
+        return proximal_logprobs(
+            self.actor.prox_logp_method,
+            work.batch.tokens,
+            logprobs,
+            work.recomputed,
+            clock.version,
+            clock.minibatch,
+            clock.num_minibatches,
+            self.actor.prox_version_clock,
+        )
+
+    @torch.no_grad()
+    def _diagnostics(
+        self, work: Work, logprobs: torch.Tensor, proximal: torch.Tensor | None, clock: Clock
+    ) -> Metrics:
+        tokens = work.batch.tokens
+        metrics = version_stats(tokens, clock.version, clock.minibatch, clock.num_minibatches)
+        if clock.minibatch == 0:
+            # Before the first update the training forward is the proximal forward.
+            metrics |= mismatch_metrics(tokens, logprobs, clock.version)
+        if proximal is not None:
+            metrics |= compute_logp_metrics(
+                self.actor.prox_logp_method,
+                tokens,
+                logprobs,
+                proximal,
+                work.recomputed,
+                clock.version,
+                clock.minibatch,
+                clock.num_minibatches,
+                self.actor.prox_version_clock,
+            )
+        return metrics
+
+    def _second_moment_cut(self, minibatch: list[Work]) -> torch.Tensor | None:
+        """M2PO's limit on |proximal − behavior|, from the tokens of the minibatch on all ranks."""
+        if self.actor.m2_threshold is None:
+            return None
+        own = [
+            (w.recomputed - w.batch.tokens.behavior_logprobs)[w.batch.tokens.mask]
+            for w in minibatch
+            if w.recomputed is not None
+        ]
+        everyone: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(everyone, torch.cat(own).cpu())
+        return second_moment_cut(torch.cat(everyone), self.actor.m2_threshold).to(self.device)
+
+
+def _step_metrics(outcome: StepOutcome, rate: float, num_minibatches: int) -> Metrics:
+    norm = torch.tensor([outcome.grad_norm], dtype=torch.float64)
+    return {
+        f"{UPDATE}grad_norm": Metric.over(norm, norm.isfinite(), extremes=True),
+        f"{UPDATE}lr": Metric.share(rate),
+        # The shares of a step add up to a count of 1, so that the mean over ranks is the number of skips.
+        f"{UPDATE}num_skipped_updates": Metric.share(float(not outcome.applied), 1.0 / num_minibatches),
+    }
+
+
+def _on_cpu(metrics: Metrics) -> Metrics:
+    """Metrics leave this process: their tensors must not need a GPU where they arrive."""
+    return {
+        name: replace(
+            m,
+            total=m.total.cpu(),
+            count=m.count.cpu(),
+            minimum=m.minimum.cpu(),
+            maximum=m.maximum.cpu(),
+            moments=None if m.moments is None else m.moments.cpu(),
+        )
+        for name, m in metrics.items()
+    }

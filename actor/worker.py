@@ -1,0 +1,105 @@
+"""The Ray shell of one trainer rank. What it does lives in `actor.trainer`; here are processes only."""
+
+import os
+import warnings
+from typing import Any
+
+import torch
+
+from actor.batch import Denominators, TrainSequence
+from actor.process_group import device, join, leave
+from configs.schema import Config
+
+_MIB = 1 << 20
+
+
+class TrainerWorker:
+    """One rank as a Ray actor. All ranks must be called alike: most methods hold collectives."""
+
+    def __init__(self, config: Config, rank: int, world_size: int, master_addr: str, master_port: int) -> None:
+        self.config, self.rank = config, rank
+        self._join = (rank, world_size, master_addr, master_port)
+        self._trainer: Any = None
+
+    def start(self) -> dict[str, Any]:
+        """Join the other ranks and load the model; returns what the run records of this rank."""
+        warnings.filterwarnings("ignore", category=FutureWarning, module="torch.distributed")
+        torch.set_num_threads(self._num_threads())
+        torch.manual_seed(self.config.run.seed)
+        join(*self._join)
+        import deepspeed
+        import transformers
+
+        from actor.model import load_policy
+        from actor.trainer import Trainer
+
+        self._trainer = Trainer(self.config, load_policy(self.config.model, self.config.actor), device())
+        policy = self._trainer.policy
+        return {
+            "rank": self.rank,
+            "pid": os.getpid(),
+            "device": str(device()),
+            "num_threads": torch.get_num_threads(),
+            "num_parameters": sum(getattr(p, "ds_numel", p.numel()) for p in policy.parameters()),
+            "num_trained_parameters": sum(
+                getattr(p, "ds_numel", p.numel()) for p in policy.parameters() if p.requires_grad
+            ),
+            "attn_implementation": policy.inner.config._attn_implementation,
+            "zero_stage": self._trainer.engine.zero_optimization_stage(),
+            "versions": {
+                "torch": torch.__version__,
+                "deepspeed": deepspeed.__version__,
+                "transformers": transformers.__version__,
+            },
+        }
+
+    def train_step(
+        self, version: int, minibatches: list[list[list[TrainSequence]]], denominators: list[Denominators]
+    ) -> dict[str, Any]:
+        """See `Trainer.train_step`: `metrics` (this rank's part) and `timings`."""
+        return self._started.train_step(version, minibatches, denominators)
+
+    def score(self, sequences: list[list[TrainSequence]], of_reference: bool = False) -> list[list[float]]:
+        """See `Trainer.score`."""
+        return self._started.score(sequences, of_reference)
+
+    def publish(self, version: int, directory: str, probe_token_ids: tuple[int, ...]) -> dict[str, Any]:
+        """See `actor.publish.publish`; buckets of `rollout.weight_sync.bucket_mib`."""
+        from actor.publish import publish
+
+        bucket_bytes = self.config.rollout.weight_sync.bucket_mib * _MIB
+        return publish(self._started, version, directory, tuple(probe_token_ids), bucket_bytes)
+
+    def save_policy(self, directory: str) -> None:
+        """See `actor.policy_files.save_policy`."""
+        from actor.policy_files import save_policy
+
+        save_policy(self._started.engine, self.config.model, directory)
+
+    def save_state(self, directory: str) -> None:
+        """See `actor.trainer_state.save_state`."""
+        from actor.trainer_state import save_state
+
+        save_state(self._started, directory)
+
+    def load_state(self, directory: str) -> None:
+        """See `actor.trainer_state.load_state`."""
+        from actor.trainer_state import load_state
+
+        load_state(self._started, directory)
+
+    def close(self) -> None:
+        """Leave the process group; the actor can then be ended."""
+        self._trainer = None
+        leave()
+
+    @property
+    def _started(self) -> Any:
+        assert self._trainer is not None, "start() has not been called"
+        return self._trainer
+
+    def _num_threads(self) -> int:
+        """`actor.num_threads`, else what the run gave this process through OMP_NUM_THREADS."""
+        if self.config.actor.num_threads > 0:
+            return self.config.actor.num_threads
+        return int(os.environ.get("OMP_NUM_THREADS", "0")) or torch.get_num_threads()
