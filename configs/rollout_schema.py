@@ -33,6 +33,10 @@ class WeightSyncConfig:
     probe_limit: float | None = doc(
         None, "Largest mean |difference| the probe may show; null means the limit for model.dtype."
     )
+    pause_mode: Literal["keep", "wait", "abort", "none"] = doc(
+        "keep", "Requests in flight at an update: keep them, wait for them, abort and resume them, or do not pause."
+    )
+    clear_cache: bool = doc(False, "Clear the engine's cache at each update.")
 
 
 @dataclass
@@ -42,6 +46,9 @@ class RolloutConfig:
     engine: str = doc("vllm-v1", "Engine adapter: vllm-v1, vllm-0.18.1-v1 or vllm-0.8.5-v0.")
     max_head_offpolicyness: int = doc(1, "Staleness bound η in steps; 0 is synchronous.")
     max_concurrent_rollouts: int = doc(64, "Groups in flight at most, over all workers.")
+    episode: str | None = doc(
+        None, "Import path module:function of an episode of several turns; null samples one completion."
+    )
     request_timeout_s: float = doc(600.0, "Longest a group may take before its worker counts as hung.")
     max_worker_restarts: int = doc(3, "A worker that failed more often than this is given up; the others go on.")
     startup_timeout_s: float = doc(600.0, "Longest an engine may take to start.")

@@ -1,7 +1,7 @@
 """Checks of the sampler: engine, engine arguments, sampling, staleness and length budgets."""
 
 from configs.engine_arguments import ENGINE_ARGUMENTS
-from configs.engines import ENGINES_ARE_V1, NATIVE_ENGINE
+from configs.engines import ENGINES_ARE_V1, ENGINES_WITH_PAUSE_MODES, NATIVE_ENGINE
 from configs.errors import ConfigError, refused
 from configs.nearest import nearest
 from configs.pinned import KWARGS_KEY, merge_engine_args, underscored
@@ -23,6 +23,19 @@ def check_use_v1(config: Config) -> None:
         raise refused(
             "rollout.vllm_config.use_v1", use_v1, f"contradicts rollout.engine={engine}", f"use rollout.engine={other}"
         )
+
+
+def check_update_path(config: Config) -> None:
+    sync, engine = config.rollout.weight_sync, config.rollout.engine
+    given = {"pause_mode": (sync.pause_mode, "keep"), "clear_cache": (sync.clear_cache, False)}
+    for name, (value, only) in given.items():
+        if value != only and engine not in ENGINES_WITH_PAUSE_MODES:
+            raise refused(
+                f"rollout.weight_sync.{name}",
+                value,
+                f"is no way in which rollout.engine={engine} updates",
+                f"leave it out or use rollout.engine={ENGINES_WITH_PAUSE_MODES[0]}",
+            )
 
 
 def check_engine_arguments(config: Config) -> None:
@@ -130,6 +143,7 @@ def check_lagged_clock(config: Config) -> None:
 ROLLOUT_CHECKS = (
     check_engine,
     check_use_v1,
+    check_update_path,
     check_engine_arguments,
     check_argument_names,
     check_engine_dtype,

@@ -11,6 +11,7 @@ from rollout.model_files import read_model_json, vocab_size
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+NEWER_CLASS = "TokenizersBackend"
 TOKENIZER_FILES = (
     "tokenizer.json",
     "tokenizer.model",
@@ -32,15 +33,25 @@ def load_tokenizer(model_path: str, trust_remote_code: bool = False) -> "PreTrai
     _check_folder(model_path)
     if not Path(model_path).is_dir():
         use_cache_if_unreachable()
-    # Seconds to import, which `proxrl --help` need not pay.
-    from transformers import AutoTokenizer
-
     try:
-        tokenizer = AutoTokenizer.from_pretrained(model_path, trust_remote_code=trust_remote_code)
+        tokenizer = _from_pretrained(model_path, trust_remote_code)
     except Exception as error:  # the tokenizers library raises bare Exception on damaged files
         raise _unreadable(model_path, error) from error
     _check_tokens(tokenizer, model_path)
     return tokenizer
+
+
+def _from_pretrained(model_path: str, trust_remote_code: bool) -> "PreTrainedTokenizerBase":
+    # Seconds to import, which `proxrl --help` need not pay.
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    try:
+        return AutoTokenizer.from_pretrained(model_path, trust_remote_code=trust_remote_code)
+    except ValueError as error:
+        # Transformers 4, beside an older engine, does not know the class that version 5 writes; the file is the same.
+        if NEWER_CLASS not in str(error):
+            raise
+        return PreTrainedTokenizerFast.from_pretrained(model_path)
 
 
 def eos_token_ids(tokenizer: "PreTrainedTokenizerBase", model_path: str) -> tuple[int, ...]:

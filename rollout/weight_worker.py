@@ -45,9 +45,7 @@ def check_model(
     first_name: dict[int, str] = {}
     aliases = {name: first_name[id(p)] for name, p in parameters.items() if first_name.setdefault(id(p), name) != name}
     packed = getattr(model, "packed_modules_mapping", {})
-    mapper = getattr(model, "hf_to_vllm_mapper", None)
-    rename: Callable[[str], str | None] = mapper.get_rename_mapper().map_name if mapper is not None else _same
-    sources = plan_sources(list(parameters), list(sent), packed, aliases, rename)
+    sources = plan_sources(list(parameters), list(sent), packed, aliases, _rename(model))
     problems: dict[str, str] = {}
     for name, parameter in parameters.items():
         module = model.get_submodule(name.rpartition(".")[0])
@@ -56,6 +54,18 @@ def check_model(
         if problem := _compare(model, module, name, parameter, expected, version):
             problems[name] = problem
     return problems
+
+
+def _rename(model: torch.nn.Module) -> Callable[[str], str | None]:
+    """Published names → the engine's; vLLM before 0.32 has no rename mapper, its mapper renames itself."""
+    mapper: Any = getattr(model, "hf_to_vllm_mapper", None)
+    if mapper is None:
+        return _same
+    if hasattr(mapper, "get_rename_mapper"):
+        rename: Callable[[str], str | None] = mapper.get_rename_mapper().map_name
+        return rename
+    older: Callable[[str], str | None] = mapper._map_name
+    return older
 
 
 def _same(name: str) -> str | None:
@@ -81,10 +91,12 @@ def _compare(
     return compare_function(apply, expected.to(parameter.device), parameter.dtype, version)
 
 
-def _linear(module: torch.nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
+def _linear(module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: module.quant_method.apply(module, x, None)
 
 
-def _head(model: torch.nn.Module) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The lm_head as sampling and scoring use it, in `head_dtype`."""
-    return lambda x: model.logits_processor._apply_head(model.lm_head, x, None)
+def _head(model: Any) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The lm_head as sampling and scoring use it, in `head_dtype` where this vLLM has one."""
+    if hasattr(model.logits_processor, "_apply_head"):
+        return lambda x: model.logits_processor._apply_head(model.lm_head, x, None)
+    return _linear(model.lm_head)

@@ -4,6 +4,7 @@ python -m rollout.engines.one_token FOLDER
 """
 
 import json
+import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -45,6 +46,7 @@ def save_random_model(folder: str) -> None:
 
 def generate_one(folder: str) -> tuple[list[int], float]:
     """The greedy token after `PROMPT`, and its logprob."""
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB
     from vllm import LLM, SamplingParams
 
     engine: Any = LLM(

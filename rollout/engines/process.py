@@ -9,8 +9,6 @@ from rollout.engines.location import EnvironmentFolder
 from rollout.engines.source import link_source
 from rollout.engines.specs import EnvironmentSpec
 
-KV_CACHE_GIB = "1"  # enough for the small models that a CPU serves; the environment variable is vLLM's
-
 
 def process_variables(spec: EnvironmentSpec, folder: EnvironmentFolder, preload: Sequence[str]) -> dict[str, str]:
     """Variables on top of the driver's own."""
@@ -21,7 +19,6 @@ def process_variables(spec: EnvironmentSpec, folder: EnvironmentFolder, preload:
     }
     if spec.device == "cpu":
         variables |= SETTINGS
-        variables["VLLM_CPU_KVCACHE_SPACE"] = os.environ.get("VLLM_CPU_KVCACHE_SPACE", KV_CACHE_GIB)
     if preload:
         variables["LD_PRELOAD"] = ":".join(preload)
     return variables | dict(spec.env_vars)
