@@ -1,0 +1,75 @@
+"""Engine arguments of the other engines: the pinned ones and the user's, in the words each version knows."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from configs.errors import refused
+from configs.pinned import KWARGS_KEY, merge_engine_args
+from configs.schema import Config
+from rollout.vllm_args import derived_args
+
+# Arguments that an engine has no name for because it does only one thing: their one value there.
+V0_ALWAYS: dict[str, Any] = {"logprobs_mode": "processed_logprobs", "async_scheduling": False}
+# Where they come from elsewhere in the config, and are no argument of that version.
+V0_DROPPED = ("enable_log_requests", "scheduling_policy", "max_logprobs")
+
+
+@dataclass(frozen=True)
+class EngineArguments:
+    """Arguments for `EngineArgs`, and what our worker extension does in the engine's stead."""
+
+    args: dict[str, Any]
+    float32_head: bool
+
+
+def v1_0181_arguments(config: Config, on_cpu: bool) -> EngineArguments:
+    """For vLLM 0.18.1; an argument set to null is left to the engine's own default."""
+    derived = derived_args(config) | {"worker_extension_cls": "rollout.engines.worker_v1_0181.WorkerV1"}
+    if on_cpu:
+        derived |= {"enforce_eager": True}
+    return _split(derived | merge_engine_args(config.rollout))
+
+
+def v0_085_arguments(config: Config, on_cpu: bool, vocab_size: int) -> EngineArguments:
+    """For vLLM 0.8.5's V0 engine.
+
+    Raises:
+        ConfigError: an argument asks for something that this engine cannot do.
+    """
+    merged = merge_engine_args(config.rollout)
+    for name, only in V0_ALWAYS.items():
+        value = merged.pop(name)
+        if value not in (None, only):
+            why = "is nothing that vLLM 0.8.5's V0 engine can do"
+            raise refused(f"{KWARGS_KEY}.{name}", value, why, f"leave it out (there it is always {only})")
+    derived = {name: value for name, value in derived_args(config).items() if name not in V0_DROPPED}
+    derived |= {
+        "worker_extension_cls": "rollout.engines.worker_v0.WorkerV0",
+        "max_logprobs": vocab_size,
+        # Otherwise a step hands out the tokens of the step before it, across the boundary of an update.
+        "disable_async_output_proc": True,
+        "enforce_eager": on_cpu,
+    }
+    return _split(derived | merged)
+
+
+def _split(merged: dict[str, Any]) -> EngineArguments:
+    """Take the head's type out of the model's overrides, where these versions do not look for it."""
+    overrides = dict(merged.pop("hf_overrides", None) or {})
+    head_dtype = overrides.pop("head_dtype", None)
+    args = {name: value for name, value in merged.items() if value is not None}
+    if overrides:
+        args["hf_overrides"] = overrides
+    return EngineArguments(args, float32_head=head_dtype == "float32")
+
+
+def require_known(args: dict[str, Any], engine_args_class: Any, engine: str) -> None:
+    """Refuse an argument that this version of vLLM does not have.
+
+    Raises:
+        ConfigError: names the argument.
+    """
+    known = {f.name for f in fields(engine_args_class)}
+    for name in args:
+        if name not in known:
+            raise refused(f"{KWARGS_KEY}.{name}", args[name], f"is no argument of {engine}", "leave it out")
