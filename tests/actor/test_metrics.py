@@ -1,5 +1,7 @@
 """Metrics combine exactly and report the figure they name."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -53,7 +55,7 @@ def test_parts_combine_to_the_whole(seed, cuts):
         }
 
     bounds = [0, *sorted(cuts), 30]
-    merged = to_floats(merge(metrics(a, b) for a, b in zip(bounds, bounds[1:], strict=False)))
+    merged = to_floats(merge(metrics(a, b) for a, b in itertools.pairwise(bounds)))
     kx, ky = x[mask], y[mask]
     expected = {
         "mean/avg": kx.mean(),

@@ -1,5 +1,6 @@
 """What always holds, whatever the numbers."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -123,7 +124,7 @@ def test_any_split_and_order_gives_the_same_loss_gradient_and_metrics(seed, obje
     )
     loss, gradient, metrics = loss_and_gradient(case, config)
     bounds = [0, *sorted(cuts), 6]
-    pieces = [list(order[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    pieces = [list(order[a:b]) for a, b in itertools.pairwise(bounds)]
     total, split_gradient, split_metrics = torch.zeros(()), torch.zeros_like(gradient), []
     for sequences in pieces:
         piece = part(case, sequences)
