@@ -5,6 +5,7 @@ import typer
 from pipeline.commands.ablate import ablate
 from pipeline.commands.audit import audit
 from pipeline.commands.config import config
+from pipeline.commands.engines import app as engines
 from pipeline.commands.train import train
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
 )
 for command in (train, ablate, audit, config):
     app.command()(command)
+app.add_typer(engines, name="engines")
 
 
 def main() -> None:

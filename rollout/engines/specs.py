@@ -7,8 +7,8 @@ from typing import Literal
 
 Device = Literal["cpu", "gpu"]
 
-# Read configs and weights as the driver writes them; nothing of the trainer is needed there.
-SHARED_PACKAGES = ("ray", "omegaconf", "safetensors")
+# What a rollout worker reads and scores with; nothing of the trainer is needed there.
+SHARED_PACKAGES = ("ray", "omegaconf", "safetensors", "math-verify[antlr4_13_2]")
 # Text-only generation imports neither of the two, and builds of them that do not match torch break transformers.
 UNUSED_PACKAGES = ("torchvision", "torchaudio")
 
@@ -45,7 +45,7 @@ class EnvironmentSpec:
 
 def _same_as_here(name: str) -> str:
     try:
-        return f"{name}=={version(name)}"
+        return f"{name}=={version(name.partition('[')[0])}"
     except PackageNotFoundError:
         return name
 

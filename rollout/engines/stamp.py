@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -41,6 +42,11 @@ def read_stamp(folder: EnvironmentFolder) -> Stamp | None:
         return None
 
 
+def _asked(requirements: Sequence[str]) -> set[str]:
+    """vLLM with its version, the shared packages by name: of those, only Ray's version matters and is checked."""
+    return {r if r.startswith("vllm") else r.partition("==")[0] for r in requirements}
+
+
 def why_unusable(spec: EnvironmentSpec, folder: EnvironmentFolder) -> str | None:
     """Why this environment cannot be used now, or None when it can.
 
@@ -55,8 +61,8 @@ def why_unusable(spec: EnvironmentSpec, folder: EnvironmentFolder) -> str | None
         return f"was created for Python {stamp.python}, and this is Python {python_minor()}"
     if stamp.versions.get("ray") != version("ray"):
         return f"holds Ray {stamp.versions.get('ray')}, and this is Ray {version('ray')}"
-    if sorted(stamp.overrides) != sorted(spec.overrides) or spec.package not in stamp.requirements:
-        return "was created for other versions of its packages"
+    if sorted(stamp.overrides) != sorted(spec.overrides) or _asked(stamp.requirements) != _asked(spec.requirements):
+        return "was created for other packages"
     lost = [path for path in stamp.preload if not os.path.exists(path)]
     if lost:
         return f"needs {lost[0]}, which is gone"
