@@ -72,12 +72,11 @@ def check_system_prompt(config: Config) -> None:
         )
 
 
-def check_reward_function(config: Config) -> None:
-    function = config.reward.function
-    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", function):
-        raise refused(
-            "reward.function", function, "is no import path", "write module:function, such as my_task.reward:score"
-        )
+def check_import_paths(config: Config) -> None:
+    paths = {"reward.function": config.reward.function, "rollout.episode": config.rollout.episode}
+    for key, path in paths.items():
+        if path is not None and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", path):
+            raise refused(key, path, "is no import path", "write module:function, such as my_task.reward:score")
 
 
 def check_eval_data(config: Config) -> None:
@@ -117,7 +116,7 @@ RUN_CHECKS = (
     check_dataset_file,
     check_columns,
     check_system_prompt,
-    check_reward_function,
+    check_import_paths,
     check_eval_data,
     check_wandb,
 )

@@ -4,6 +4,8 @@ import pytest
 
 from configs.errors import ConfigError
 from configs.loader import load_config
+from configs.schema import Config
+from configs.validate import CHECKS
 from tests.configs.good import GOOD
 
 CORRECTION = "actor.behavior_correction"
@@ -51,7 +53,6 @@ UNDECLARED_CHOICES = [
     ("model.dtype=bf16", "use bfloat16"),
     ("model.dtype=float16", "use bfloat16"),
     ("actor.attn_implementation=flash", "the nearest is flash_attention_2"),
-    ("rollout.engine=vllm-v2", "the nearest is vllm-v1"),
 ]
 OUT_OF_RANGE = [
     ("rollout.sampling.temperature=0", "rollout.sampling.temperature=0.0 must be > 0", "no logprob to train on"),
@@ -149,6 +150,10 @@ TRAINER = [
     ("actor.lora.rank=8 actor.lora.target_modules=[]", "leaves nothing to train"),
 ]
 ENGINE = [
+    ("rollout.engine=vllm-v2", "the nearest is vllm-v1"),
+    ("rollout.weight_sync.pause_mode=wait", "rollout.engine=vllm-v1", "vllm-0.18.1-v1"),
+    ("rollout.weight_sync.clear_cache=true", "is no way in which"),
+    ("rollout.episode=my_episode", "write module:function"),
     ("rollout.vllm_config.use_v1=false", "contradicts rollout.engine=vllm-v1", "vllm-0.8.5-v0"),
     ("rollout.engine=vllm-0.8.5-v0", "use_v1=true contradicts", "vllm-v1"),
     (f"{KWARGS}.logprobs_mode=raw_logprobs", "ignore the temperature", "use processed_logprobs", "allow_disagreement"),
@@ -250,3 +255,19 @@ def test_all_missing_values_are_named_together() -> None:
         load_config(None)
     with pytest.raises(ConfigError, match=r"train.batch_size has no value; set train.batch_size=VALUE"):
         load_config(None, GOOD[:2])
+
+
+def first_refusing(config: Config) -> str | None:
+    for check in CHECKS:
+        try:
+            check(config)
+        except ConfigError:
+            return check.__name__
+    return None
+
+
+def test_every_check_refuses_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("configs.loader.validate", lambda config: None)
+    cross_field = [*OUT_OF_RANGE, *PROXIMAL, *OBJECTIVE, *ADVANTAGE, *TRAINER, *ENGINE, *RUN]
+    refusing = {first_refusing(load_config(None, [*GOOD, *overrides_of(case[0])])) for case in cross_field}
+    assert refusing == {check.__name__ for check in CHECKS}
