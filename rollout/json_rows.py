@@ -24,8 +24,8 @@ def read_jsonl(path: Path) -> Iterator[Row]:
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
             where = f"line {number}"
-            line = _decode(raw, where)
-            if line.strip():
+            line = _decode(raw, where).rstrip()
+            if line:
                 yield Row(where, _object(_loads(line, where, path.name), where))
 
 
