@@ -38,8 +38,12 @@ def import_callable(import_path: str, key: str) -> Callable[..., Any]:
     return found
 
 
-def check_arguments(function: Callable[..., Any], arguments: tuple[str, ...], import_path: str, key: str) -> None:
+def check_arguments(
+    function: Callable[..., Any], arguments: tuple[str, ...], import_path: str, key: str, optional: tuple[str, ...] = ()
+) -> tuple[str, ...]:
     """Refuse a function that cannot be called with `arguments` in this order.
+
+    Returns those of `optional` that it has parameters for; it is to be called with these by keyword.
 
     Raises:
         ConfigError: showing the signature it has and the one it needs.
@@ -47,9 +51,10 @@ def check_arguments(function: Callable[..., Any], arguments: tuple[str, ...], im
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError):  # some built-in callables do not tell
-        return
+        return ()
+    taken = tuple(name for name in optional if name in signature.parameters)
     try:
-        signature.bind(*arguments)
+        signature.bind(*arguments, **dict.fromkeys(taken))
     except TypeError as error:
         raise refused(
             key,
@@ -57,6 +62,7 @@ def check_arguments(function: Callable[..., Any], arguments: tuple[str, ...], im
             f"cannot be called as f({', '.join(arguments)}): {error}; its signature is {signature}",
             f"define it as f({', '.join(arguments)})",
         ) from None
+    return taken
 
 
 def import_path_of(function: Callable[..., Any]) -> str:

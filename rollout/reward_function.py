@@ -34,9 +34,4 @@ def resolve_reward_function(import_path: str) -> RewardFunction:
     function = import_callable(import_path, KEY)
     if inspect.iscoroutinefunction(function):
         raise refused(KEY, import_path, "is a coroutine function", "define it with def: it runs in its own process")
-    check_arguments(function, ARGUMENTS, import_path, KEY)
-    try:
-        parameters = inspect.signature(function).parameters
-    except (ValueError, TypeError):
-        return RewardFunction(function, ())
-    return RewardFunction(function, tuple(name for name in OPTIONAL if name in parameters))
+    return RewardFunction(function, check_arguments(function, ARGUMENTS, import_path, KEY, OPTIONAL))

@@ -1,0 +1,73 @@
+"""Reward functions that behave as the completion tells them to, for the reward pool's tests."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+
+def obey(prompt: str, completion: str, answer: str, row: Mapping[str, Any]) -> Any:
+    """Does what `completion` says."""
+    command, _, argument = completion.partition(" ")
+    match command:
+        case "return":
+            return {
+                "nan": float("nan"),
+                "inf": float("inf"),
+                "none": None,
+                "text": "1.0",
+                "bool": True,
+                "huge": 10**400,
+            }[argument]
+        case "number":
+            return float(argument)
+        case "raise":
+            raise KeyError("no such thing")
+        case "exit":
+            sys.exit(0)
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "die_once":
+            if not os.path.exists(argument):
+                open(argument, "w").close()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return 1.0
+        case "hang":
+            time.sleep(1000)
+        case "hang_in_c":
+            ctypes.PyDLL(None).sleep(1000)  # holds the interpreter lock, so that no Python in the process runs
+        case "leave_child":
+            child = subprocess.Popen(["sleep", "1000"])
+            with open(argument, "w") as file:
+                file.write(str(child.pid))
+            time.sleep(1000)
+        case "sleep":
+            time.sleep(float(argument))
+            return 1.0
+        case "pid":
+            return os.getpid()
+        case "seen":
+            return float((prompt, answer, row["x"]) == ("ask", "answer", [1, "a"]))
+        case "modules":
+            return float(
+                any(m.split(".")[0] in ("torch", "vllm", "ray", "transformers", "asyncio") for m in sys.modules)
+            )
+        case "threads":
+            return len(os.listdir("/proc/self/task"))
+    raise ValueError(command)
+
+
+def needs_finish_reason(
+    prompt: str,
+    completion: str,
+    answer: str,
+    row: Mapping[str, Any],
+    response_token_ids: tuple[int, ...],
+    finish_reason: str,
+) -> float:
+    """Takes both optional arguments."""
+    return float(len(response_token_ids)) + (0.5 if finish_reason == "length" else 0.0)
