@@ -91,7 +91,7 @@ class Fleet:
         try:
             what = f"the engine of rollout worker {slot.index} to start"
             info: dict[str, Any] = await _bounded(actor.start.remote(), self._limits.startup_s, what)
-            slot.verified_version = 0
+            slot.verified_version = -1
             # Newer weights may be published while this one loads, so look again after each update.
             while self._latest is not None and self._latest.version > slot.verified_version:
                 await self._update_actor(actor, slot, self._latest)

