@@ -1,15 +1,18 @@
-"""The YAML presets that come with the project."""
+"""The presets, jobs in YAML that come with the project."""
 
 import os
 from pathlib import Path
 
 PRESET_FOLDERS = ("examples", "configs")
+STUDY_FOLDERS = ("ablate", "parity")
+"""These hold descriptions of studies, which vary a job, and no jobs."""
 
 
 def presets() -> list[str]:
     """Paths of the presets as a user would type them, the small ones for CPUs first."""
     root = Path(__file__).resolve().parent.parent
     found = [p for folder in PRESET_FOLDERS for p in sorted((root / folder).rglob("*.yaml"))]
+    found = [p for p in found if not set(STUDY_FOLDERS) & set(p.relative_to(root).parts)]
     paths = [os.path.relpath(p) if p.is_relative_to(Path.cwd()) else str(p) for p in found]
     return sorted(paths, key=lambda p: ("quickstart" not in p, "cpu" not in p))
 

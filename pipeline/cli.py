@@ -10,9 +10,10 @@ from pipeline.commands.train import train
 
 app = typer.Typer(
     name="proxrl",
-    help="Asynchronous decoupled PPO and GSPO for language models whose sampler and trainer agree.",
-    epilog="Example: proxrl train --config configs/gsm8k_smollm2_cpu.yaml train.total_steps=3",
+    help="Asynchronous decoupled PPO and GSPO whose sampler and trainer agree.",
+    epilog="Example: proxrl train --config configs/gsm8k_smollm2_cpu.yaml",
     no_args_is_help=True,
+    rich_markup_mode=None,  # boxes would push the help off a screen
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -18,6 +18,7 @@ from rollout.engines.stamp import read_stamp, why_unusable
 app = typer.Typer(
     no_args_is_help=True,
     help="Environments of other engines: vLLM 0.8.5 (V0) and 0.18.1 (V1), for rollout.engine and proxrl parity.",
+    epilog="Example: proxrl engines create vllm-0.8.5 --cpu",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="vllm-0.8.5 or vllm-0.18.1.")]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from configs.loader import load_config
@@ -95,7 +96,18 @@ def test_every_key_is_printed_once() -> None:
     }
 
 
-@pytest.mark.parametrize("command", [[], *([c.callback.__name__] for c in app.registered_commands if c.callback)])
+def all_commands() -> list[list[str]]:
+    """Every command of the tree, the groups themselves among them."""
+    found: list[list[str]] = []
+    open_nodes = [([], get_command(app))]
+    while open_nodes:
+        path, node = open_nodes.pop()
+        found.append(path)
+        open_nodes += [([*path, name], child) for name, child in getattr(node, "commands", {}).items()]
+    return found
+
+
+@pytest.mark.parametrize("command", all_commands(), ids=" ".join)
 def test_help_fits_a_screen_and_has_an_example(command: list[str]) -> None:
     shown = CliRunner(env={"COLUMNS": "80", "TERM": "dumb"}).invoke(app, [*command, "--help"])
     assert shown.exit_code == 0
