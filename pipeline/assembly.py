@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray
-from actor.worker import TrainerWorker
-from rollout.engines.registry import worker_options
-from rollout.worker import RolloutWorker
 
+from actor.worker import TrainerWorker
 from configs.schema import Config
 from pipeline.console import RunConsole
 from pipeline.fleet import Fleet, FleetLimits
@@ -19,7 +17,9 @@ from pipeline.placement import Placement, cpu_share, start_ray
 from pipeline.run_folder import RunFolder
 from pipeline.trainer_group import TrainerGroup
 from pipeline.weight_sync import WeightSync
+from rollout.engines.registry import worker_options
 from rollout.types import Prompt
+from rollout.worker import RolloutWorker
 
 CLOSE_TIMEOUT_S = 5.0
 
@@ -44,6 +44,7 @@ async def started(
     start_ray(config)
     sync: WeightSync | None = None
     fleet: Fleet | None = None
+    trainer: TrainerGroup | None = None
     try:
         placement = Placement(config, folder)
         trainer = _trainer(config, placement)
@@ -55,6 +56,8 @@ async def started(
     finally:
         if fleet is not None:
             await fleet.close(CLOSE_TIMEOUT_S)
+        if trainer is not None:
+            trainer.close()
         if sync is not None:
             sync.close()
         ray.shutdown()
@@ -68,7 +71,7 @@ def _trainer(config: Config, placement: Placement) -> TrainerGroup:
         options = placement.trainer_options(rank, {"OMP_NUM_THREADS": threads})
         return remote.options(**options).remote(config, rank, world_size, address, port)
 
-    return TrainerGroup(spawn, config.actor.num_workers, config.rollout.startup_timeout_s)
+    return TrainerGroup(spawn, config.actor.num_workers, config.rollout.startup_timeout_s, config.actor.timeout_s)
 
 
 def _fleet(config: Config, placement: Placement) -> Fleet:

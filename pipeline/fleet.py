@@ -9,6 +9,7 @@ from typing import Any
 import ray
 from ray.actor import ActorHandle
 
+from pipeline.failures import RunFailed
 from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
 
 
@@ -16,7 +17,7 @@ class WorkerLost(RuntimeError):
     """A rollout worker died, hung or was discarded while it held a request."""
 
 
-class NoWorkersLeft(RuntimeError):
+class NoWorkersLeft(RunFailed):
     """Every rollout worker was given up."""
 
 

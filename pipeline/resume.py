@@ -108,12 +108,12 @@ class Resumable:
         checkpoints = self.store.all()
         if checkpoints:
             return (
-                f"interrupted; run the same command again to go on from {checkpoints[-1].path} "
+                f"run the same command again to go on from {checkpoints[-1].path} "
                 f"(step {checkpoints[-1].step} of {self.config.train.total_steps})"
             )
         return (
-            f"interrupted before the first checkpoint (checkpoint.every={self.config.checkpoint.every}); "
-            f"run the same command again to start anew in {self.folder.root}"
+            f"no checkpoint was written yet (checkpoint.every={self.config.checkpoint.every}), "
+            f"so the same command starts anew in {self.folder.root}"
         )
 
 

@@ -20,6 +20,7 @@ from pipeline.batching import build_batch
 from pipeline.checkpoints import Checkpoint
 from pipeline.console import RunConsole
 from pipeline.evaluation import Evaluation, evaluate
+from pipeline.failures import RunFailed
 from pipeline.resume import Resumable, open_run
 from pipeline.rollouts import Rollouts
 from pipeline.step_metrics import StepTimer, buffer_metrics, rollout_metrics, throughput_metrics
@@ -35,12 +36,15 @@ def train(config: Config) -> Summary:
     Raises:
         ValueError: something the user can mend, in one sentence, before any process starts where possible.
         KeyboardInterrupt: the run was interrupted; every process has ended.
+        RunFailed: the run cannot go on; its message says why and how to go on.
     """
     with open_run(config) as run, RunConsole(config.run.name, config.train.total_steps) as console:
         try:
             return asyncio.run(_train(run, console))
         except asyncio.CancelledError:
-            raise KeyboardInterrupt(run.how_to_go_on()) from None
+            raise KeyboardInterrupt(f"interrupted; {run.how_to_go_on()}") from None
+        except RunFailed as failure:
+            raise RunFailed(f"{failure}; {run.how_to_go_on()}") from failure
 
 
 async def _train(run: Resumable, console: RunConsole) -> Summary:

@@ -5,10 +5,12 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ray
 from ray.actor import ActorHandle
 
 from actor.batch import Denominators, TrainSequence
 from actor.metrics import Metrics, merge
+from pipeline.failures import RunFailed
 from rollout.types import TensorMeta, WeightUpdate
 
 RankBatch = list[list[list[TrainSequence]]]  # [minibatch][micro-batch][sequence]
@@ -18,33 +20,31 @@ class TrainerGroup:
     """The DeepSpeed ranks. `spawn(rank, world_size, addr, port)` makes one Ray actor."""
 
     def __init__(
-        self, spawn: Callable[[int, int, str, int], ActorHandle], world_size: int, startup_timeout_s: float
+        self,
+        spawn: Callable[[int, int, str, int], ActorHandle],
+        world_size: int,
+        startup_timeout_s: float,
+        call_timeout_s: float,
     ) -> None:
         address, port = "127.0.0.1", _free_port()
         self._ranks = [spawn(rank, world_size, address, port) for rank in range(world_size)]
-        self._startup_timeout_s = startup_timeout_s
+        self._startup_timeout_s, self._call_timeout_s = startup_timeout_s, call_timeout_s
 
     async def start(self) -> list[dict[str, Any]]:
         """Load the model on every rank.
 
         Raises:
-            TimeoutError: a rank did not start in time.
+            RunFailed: a rank died or did not start in time (as every method here).
         """
-        try:
-            return await asyncio.wait_for(self._all("start"), self._startup_timeout_s)
-        except TimeoutError:
-            raise TimeoutError(f"waited {self._startup_timeout_s:g} s for the trainer to load the model") from None
+        return await self._all("start", limit_s=self._startup_timeout_s)
 
     async def step(
         self, version: int, shares: Sequence[RankBatch], denominators: Sequence[Denominators]
     ) -> tuple[Metrics, dict[str, float]]:
         """One training step; returns metrics merged over ranks and rank 0's timings in seconds."""
-        results = await asyncio.gather(
-            *(
-                _call(r.train_step, version, share, list(denominators))
-                for r, share in zip(self._ranks, shares, strict=True)
-            )
-        )
+        calls = zip(self._ranks, shares, strict=True)
+        refs = [r.train_step.remote(version, share, list(denominators)) for r, share in calls]
+        results = await self._gather(refs, f"training step {version + 1}", self._call_timeout_s)
         return merge(r["metrics"] for r in results), results[0]["timings"]
 
     async def publish(self, version: int, directory: str, probe_token_ids: Sequence[int]) -> WeightUpdate:
@@ -70,19 +70,27 @@ class TrainerGroup:
         """Read what `save_state` wrote."""
         await self._all("load_state", directory)
 
-    async def close(self) -> None:
-        await asyncio.gather(*(_call(r.close) for r in self._ranks), return_exceptions=True)
+    def close(self) -> None:
+        """End the ranks, whatever state they are in."""
+        for rank in self._ranks:
+            ray.kill(rank)
 
-    async def _all(self, method: str, *args: Any) -> list[Any]:
-        return list(await asyncio.gather(*(_call(getattr(r, method), *args) for r in self._ranks)))
+    async def _all(self, method: str, *args: Any, limit_s: float | None = None) -> list[Any]:
+        refs = [getattr(r, method).remote(*args) for r in self._ranks]
+        return await self._gather(refs, f"the trainer's {method}", limit_s or self._call_timeout_s)
 
-    @property
-    def ranks(self) -> list[ActorHandle]:
-        return self._ranks
+    async def _gather(self, refs: list[ray.ObjectRef], what: str, limit_s: float) -> list[Any]:
+        """Results of all ranks; the first rank that fails ends the wait, for the others hang in a collective then."""
+        try:
+            return list(await asyncio.wait_for(asyncio.gather(*(_result(r) for r in refs)), limit_s))
+        except TimeoutError:
+            raise RunFailed(f"waited {limit_s:g} s for {what}; a trainer rank hangs (see logs/trainer-*.log)") from None
+        except ray.exceptions.RayActorError as error:
+            raise RunFailed(f"a trainer rank died during {what}: {str(error).strip().splitlines()[-1]}") from error
 
 
-async def _call(method: Any, *args: Any) -> Any:
-    return await asyncio.wrap_future(method.remote(*args).future())
+async def _result(ref: ray.ObjectRef) -> Any:
+    return await asyncio.wrap_future(ref.future())
 
 
 def _free_port() -> int:

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from configs.errors import ConfigError
+from pipeline.failures import RunFailed
 
+EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
 OURS = tuple(Path(__file__).resolve().parent.parent / name for name in ("pipeline", "actor", "rollout", "configs"))
@@ -25,6 +27,9 @@ def one_sentence() -> Iterator[None]:
     except KeyboardInterrupt as interruption:
         print(f"\n{interruption}" if str(interruption) else "\ninterrupted", file=sys.stderr)
         raise SystemExit(EXIT_INTERRUPTED) from None
+    except RunFailed as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        raise SystemExit(EXIT_FAILED) from None
     except ValueError as error:
         if not isinstance(error, ConfigError) and not _raised_by_us(error):
             raise
