@@ -99,7 +99,7 @@ class ActorConfig:
         "auto", "auto takes flash attention on GPUs where installed and sdpa elsewhere."
     )
     num_threads: int = doc(0, "CPU threads of one trainer rank; 0 lets the run divide the machine's cores.")
-    timeout_s: float = doc(3600.0, "Longest one call of the trainer may take before the run ends at its last checkpoint.")
+    timeout_s: float = doc(3600.0, "Longest a call of the trainer may take before the run ends at its last checkpoint.")
     kl: KLConfig = field(default_factory=KLConfig)
     behavior_correction: BehaviorCorrectionConfig = field(default_factory=BehaviorCorrectionConfig)
     advantage: AdvantageConfig = field(default_factory=AdvantageConfig)

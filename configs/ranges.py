@@ -78,6 +78,7 @@ RANGES: dict[str, Range] = {
     "actor.max_tokens_per_microbatch": AT_LEAST_ONE,
     "actor.logprob_chunk_tokens": AT_LEAST_ONE,
     "actor.num_threads": Range(0, remedy="use 0 to let the run divide the cores"),
+    "actor.timeout_s": POSITIVE,
     "actor.kl.coef": Range(0, remedy="use 0 for no KL term"),
     "actor.kl.reset_ref_every": Range(0, remedy="use 0 to keep the reference"),
     "actor.behavior_correction.lower": Range(0, 1, remedy="above 1 it would filter tokens that are on-policy"),
