@@ -1,0 +1,101 @@
+"""The quickstart: make a small model and its problems, train it, and show what it learned.
+
+    python -m examples.quickstart.quickstart [--seed N] [--out FOLDER] [key=value ...]
+
+Problems and warm-started model are made once per seed, under `.models/quickstart-seedN`. The training is the ordinary
+one: `quickstart.yaml` with the seed's paths, as `proxrl train --config examples/quickstart/quickstart.yaml` runs it.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from configs.loader import load_config
+from pipeline.launch import launch
+from pipeline.user_errors import one_sentence
+
+if TYPE_CHECKING:
+    from pipeline.summary import Summary
+
+PRESET = Path(__file__).with_name("quickstart.yaml")
+NUM_TRAIN, NUM_HELD_OUT = 8000, 512
+
+
+def prepare(seed: int) -> Path:
+    """The folder with `model`, `train.jsonl` and `held_out.jsonl` for `seed`, made when missing or out of date."""
+    from examples.quickstart.problems import write_jsonl
+    from examples.quickstart.warm_start import WarmStart, warm_start
+
+    folder = Path(".models") / f"quickstart-seed{seed}"
+    recipe = json.dumps({"warm_start": asdict(WarmStart()), "train": NUM_TRAIN, "held_out": NUM_HELD_OUT})
+    stamp = folder / "recipe.json"
+    if stamp.exists() and stamp.read_text() == recipe:
+        print(f"model and problems: {folder} (made before)", flush=True)
+        return folder
+    print(f"model and problems: making {folder}", flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial = folder.with_name(folder.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    write_jsonl(partial / "train.jsonl", seed, held_out=False, count=NUM_TRAIN)
+    write_jsonl(partial / "held_out.jsonl", seed, held_out=True, count=NUM_HELD_OUT)
+    warm_start(partial / "model", seed, WarmStart())
+    (partial / stamp.name).write_text(recipe)
+    os.replace(partial, folder)
+    return folder
+
+
+def overrides(seed: int, out: str | None, folder: Path, extra: list[str]) -> list[str]:
+    """What the command line adds to the preset, the user's own keys last."""
+    return [
+        f"run.seed={seed}",
+        f"run.name=quickstart-seed{seed}",
+        *([f"run.dir={out}"] if out else []),
+        f"model.path={folder / 'model'}",
+        f"dataset.path={folder / 'train.jsonl'}",
+        f"eval.path={folder / 'held_out.jsonl'}",
+        *extra,
+    ]
+
+
+def show(summary: "Summary", total_s: float) -> None:
+    """Print the table of before and after, and where to look further."""
+    console = Console()
+    before, after = summary.eval_before or {}, summary.eval_after or {}
+    table = Table(title=f"{summary.name}: held-out problems, greedy decoding")
+    for header in ("", "before", "after", "change"):
+        table.add_column(header, justify="left" if not header else "right")
+    if before and after:
+        a, b = 100 * before["eval/reward"], 100 * after["eval/reward"]
+        table.add_row("solved", f"{a:.1f} %", f"{b:.1f} %", f"{b - a:+.1f} points")
+        a, b = before["eval/response_tokens"], after["eval/response_tokens"]
+        table.add_row("tokens an answer", f"{a:.1f}", f"{b:.1f}", f"{b - a:+.1f}")
+    console.print(table)
+    print(f"{summary.num_steps} training steps in {summary.train_time_s:.0f} s; {total_s:.0f} s in all")
+    print(f"metrics:    {summary.metrics}")
+    print(f"checkpoint: {summary.checkpoint}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1, help="seed of problems, model and training (default 1)")
+    parser.add_argument("--out", default=None, help="folder of the run (default runs/quickstart-seedN)")
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="config keys to change")
+    arguments = parser.parse_args()
+    started_s = time.monotonic()
+    with one_sentence():
+        folder = prepare(arguments.seed)
+        config = load_config(PRESET, overrides(arguments.seed, arguments.out, folder, arguments.overrides))
+        show(launch(config), time.monotonic() - started_s)
+
+
+if __name__ == "__main__":
+    main()
