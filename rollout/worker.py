@@ -22,7 +22,6 @@ from rollout.reward_pool import RewardPool
 from rollout.tokenizer import load_tokenizer
 from rollout.types import Completion, Group, Prompt, RewardResult, Sampling, Trajectory, UpdateReport, WeightUpdate
 
-
 UNVERIFIED = -1  # weights from disk: version 0 only once the trainer has published it and the probe agreed
 
 

@@ -45,9 +45,19 @@ class HfPolicy:
         keep: Callable[[int, torch.Tensor], torch.Tensor] = lambda j, logits: logits,
     ) -> list[float]:
         """Of the completion's tokens; `keep` may mask the logits of response token j."""
-        logits = self.logits([*prompt, *completion.token_ids]) / temperature
-        rows = [keep(j, logits[len(prompt) - 1 + j]) for j in range(len(completion.token_ids))]
-        return [float(row.log_softmax(-1)[t]) for row, t in zip(rows, completion.token_ids, strict=True)]
+        return self.response_logprobs_of(prompt, completion.token_ids, temperature, keep)
+
+    def response_logprobs_of(
+        self,
+        prompt: Sequence[int],
+        response: Sequence[int],
+        temperature: float,
+        keep: Callable[[int, torch.Tensor], torch.Tensor] = lambda j, logits: logits,
+    ) -> list[float]:
+        """Of the response's tokens."""
+        logits = self.logits([*prompt, *response]) / temperature
+        rows = [keep(j, logits[len(prompt) - 1 + j]) for j in range(len(response))]
+        return [float(row.log_softmax(-1)[t]) for row, t in zip(rows, response, strict=True)]
 
     def publish(self, version: int, folder: Path) -> WeightUpdate:
         """In two bucket files, so that an update is more than one."""

@@ -10,6 +10,11 @@ NUM_TOKENS = 128
 EOS = 1
 
 
+def word(token_id: int) -> str:
+    """The tokenizer's word for a token id; of fixed width, since decoding puts no spaces between words."""
+    return f"w{token_id:03d}"
+
+
 def make_tiny_model(folder: Path, tied: bool = True, seed: int = 0) -> Path:
     """0.6 M parameters: hidden 128, 4 layers, 4 heads of which 2 for keys and values."""
     torch.manual_seed(seed)
@@ -33,7 +38,7 @@ def make_tiny_model(folder: Path, tied: bool = True, seed: int = 0) -> Path:
             if name.endswith("bias"):
                 p.normal_(0, 0.1)  # Qwen2 has q, k and v biases, which start at zero
     model.save_pretrained(folder)
-    words = {"<pad>": 0, "<eos>": EOS} | {f"w{i}": i for i in range(2, NUM_TOKENS)}
+    words = {"<pad>": 0, "<eos>": EOS} | {word(i): i for i in range(2, NUM_TOKENS)}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="<pad>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     PreTrainedTokenizerFast(
