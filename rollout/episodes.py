@@ -1,12 +1,12 @@
 """Episodes: how one sample of a prompt comes about, in one turn or in several with tools or an environment.
 
-    async def ask_twice(prompt: Prompt, context: EpisodeContext) -> Trajectory:
-        transcript = Transcript(prompt.token_ids)
-        transcript.add_completion(await context.generate(transcript.token_ids))
-        transcript.add_environment(context.encode("Are you sure?"))
-        completion = await context.generate(transcript.token_ids)
-        transcript.add_completion(completion)
-        return transcript.trajectory(await context.score(prompt, completion))
+async def ask_twice(prompt: Prompt, context: EpisodeContext) -> Trajectory:
+    transcript = Transcript(prompt.token_ids)
+    transcript.add_completion(await context.generate(transcript.token_ids))
+    transcript.add_environment(context.encode("Are you sure?"))
+    completion = await context.generate(transcript.token_ids)
+    transcript.add_completion(completion)
+    return transcript.trajectory(await context.score(prompt, completion))
 """
 
 import inspect

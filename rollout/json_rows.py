@@ -75,7 +75,7 @@ def _is_json(text: str) -> bool:
 
 def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{where} is a {_kind(value)}, not an object with named columns; write {{\"column\": value}}")
+        raise ValueError(f'{where} is a {_kind(value)}, not an object with named columns; write {{"column": value}}')
     return value
 
 

@@ -15,8 +15,9 @@ def read_model_json(model_path: str, name: str) -> dict[str, Any]:
     # Seconds to import, which a command that reads no model need not pay.
     from transformers.utils import cached_file
 
-    path = cached_file(model_path, name, _raise_exceptions_for_missing_entries=False,
-                       _raise_exceptions_for_connection_errors=False)
+    path = cached_file(
+        model_path, name, _raise_exceptions_for_missing_entries=False, _raise_exceptions_for_connection_errors=False
+    )
     if path is None:
         return {}
     try:

@@ -83,7 +83,7 @@ def test_single_turn_scores_the_text_without_its_end_token() -> None:
     assert trajectory.response_token_ids[-1] == TOKENIZER.eos_token_id, "the sampled end token is trained on"
 
 
-EPISODE = '''
+EPISODE = """
 from rollout.transcript import Transcript
 
 async def ask_twice(prompt, context):
@@ -105,7 +105,7 @@ class Tool:
         return await ask_twice(prompt, context)
 
 tool = Tool()
-'''
+"""
 
 
 @pytest.mark.parametrize("name", ["ask_twice", "tool"])
