@@ -6,6 +6,8 @@ from pipeline.commands.ablate import ablate
 from pipeline.commands.audit import audit
 from pipeline.commands.config import config
 from pipeline.commands.engines import app as engines
+from pipeline.commands.report import report
+from pipeline.commands.status import status
 from pipeline.commands.train import train
 
 app = typer.Typer(
@@ -17,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, ablate, audit, config):
+for command in (train, status, report, ablate, audit, config):
     app.command()(command)
 app.add_typer(engines, name="engines")
 

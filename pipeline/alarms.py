@@ -1,0 +1,65 @@
+"""What in a run's last step calls for somebody: sentences that say what is wrong and where to look."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rollout.probe import LIMITS
+
+Row = Mapping[str, Any]
+Setting = Callable[[str], Any]
+
+REFERENCE_KL_LIMIT = 0.2  # as actor.kl judges a drifting policy
+LEAST_ESS = 0.5  # below it half of the batch is worth nothing
+
+
+def alarms(last: Row, setting: Setting) -> list[str]:
+    """The alarms of the last finished step.
+
+    Args:
+        last: its row of metrics.jsonl; empty before the first step.
+        setting: dotted key → value of the run's config, None where it is missing.
+    """
+    if not last:
+        return []
+    return [*_workers(last, setting), *_agreement(last, setting), *_update(last), *_rewards(last)]
+
+
+def _workers(last: Row, setting: Setting) -> list[str]:
+    found = []
+    proved, wanted = last.get("weight_sync/num_workers"), setting("rollout.num_workers")
+    if proved is not None and isinstance(wanted, int) and proved < wanted:
+        found.append(f"{proved:.0f} of {wanted} rollout workers proved the newest weights; see RUN/logs")
+    restarts = last.get("buffer/num_worker_restarts") or 0
+    if restarts:
+        found.append(f"rollout workers were replaced {restarts:.0f} times; see RUN/logs")
+    return found
+
+
+def _agreement(last: Row, setting: Setting) -> list[str]:
+    found = []
+    limit, difference = LIMITS.get(setting("model.dtype")), last.get("mismatch/lag_0/abs_logp_diff/avg")
+    if limit is not None and difference is not None and difference > limit:
+        found.append(
+            f"sampler and trainer differ by {difference:.1e} a token at lag 0 (limit {limit:g}); run proxrl doctor"
+        )
+    ess = last.get("mismatch/ess/avg")
+    if ess is not None and ess < LEAST_ESS:
+        found.append(
+            f"the effective sample size is {ess:.0%}; lower rollout.max_head_offpolicyness or the learning rate"
+        )
+    return found
+
+
+def _update(last: Row) -> list[str]:
+    found = []
+    if last.get("ppo_actor/update/num_skipped_updates/avg"):
+        found.append("an optimizer step was skipped: its gradient was not finite; lower actor.optimizer.lr")
+    kl = last.get("actor/kl_k2/avg")
+    if kl is not None and kl > REFERENCE_KL_LIMIT:
+        found.append(f"the policy drifts from its reference (KL {kl:.2f}); check actor.kl.coef and the reward")
+    return found
+
+
+def _rewards(last: Row) -> list[str]:
+    failures = last.get("rl/reward_failures") or 0
+    return [f"{failures:.0f} rewards failed in the last step; see RUN/logs"] if failures else []

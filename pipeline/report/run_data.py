@@ -1,0 +1,93 @@
+"""One run as its folder records it: config, metrics and summary."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.json_lines import read_json_lines
+from pipeline.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class RunData:
+    """What a page needs of a run besides its trajectories. `config` is the plain tree of config.yaml."""
+
+    name: str
+    folder: RunFolder
+    config: dict[str, Any]
+    rows: list[dict[str, Any]]  # of metrics.jsonl, one a step
+    summary: dict[str, Any] | None  # None while the run goes on
+
+    def setting(self, key: str, default: Any = None) -> Any:
+        """The value of a dotted key of the config, or `default` where it is missing."""
+        value: Any = self.config
+        for name in key.split("."):
+            if not isinstance(value, dict) or name not in value:
+                return default
+            value = value[name]
+        return value
+
+    @property
+    def num_steps(self) -> int:
+        """The last finished step."""
+        return max(int(row.get("step", 0)) for row in self.rows)
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder looks like one that a training run wrote."""
+    folder = RunFolder(path)
+    return folder.metrics.is_file() and folder.config.is_file()
+
+
+def load_run(path: Path) -> RunData:
+    """Read a run's folder.
+
+    Raises:
+        ValueError: the folder is missing, is no run, holds no step yet, or a file of it cannot be read.
+    """
+    folder = RunFolder(path)
+    _require_run(folder)
+    rows = read_json_lines(folder.metrics)
+    if not rows:
+        raise ValueError(f"{path} has no metrics yet: no step is finished; wait for the first one")
+    config = _read_config(folder.config)
+    run = config.get("run") if isinstance(config.get("run"), dict) else {}
+    assert isinstance(run, dict)
+    return RunData(
+        name=str(run.get("name") or path.name), folder=folder, config=config, rows=rows, summary=_read_summary(folder)
+    )
+
+
+def _require_run(folder: RunFolder) -> None:
+    if not folder.root.is_dir():
+        raise ValueError(f"{folder.root} is no folder; name the folder of a run, such as runs/NAME")
+    missing = [p.name for p in (folder.config, folder.metrics) if not p.is_file()]
+    if missing:
+        raise ValueError(
+            f"{folder.root} is no run: it holds no {' and no '.join(missing)}; "
+            "name a folder that proxrl train wrote, such as runs/NAME"
+        )
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    # Not through the loader: a run of an older version may hold keys that no longer exist.
+    try:
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} cannot be read ({str(error).splitlines()[0]}); copy it again from the run") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{path} holds no settings; copy it again from the run")
+    return config
+
+
+def _read_summary(folder: RunFolder) -> dict[str, Any] | None:
+    if not folder.summary.is_file():
+        return None
+    try:
+        summary = json.loads(folder.summary.read_text())
+    except json.JSONDecodeError:
+        raise ValueError(f"{folder.summary} is not whole; delete it or copy it again from the run") from None
+    return summary if isinstance(summary, dict) else None

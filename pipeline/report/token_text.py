@@ -1,0 +1,59 @@
+"""Token ids as text, one piece a token, so that each can be coloured by itself."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pipeline.report.run_data import RunData
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+INCOMPLETE = "\ufffd"
+"""What decoding gives for bytes that are no whole character."""
+SENTENCEPIECE_SPACE = "▁"
+MAX_BYTES_A_CHARACTER = 4
+
+
+def tokenizer_of(run: RunData) -> "tuple[PreTrainedTokenizerBase | None, str]":
+    """The run's tokenizer, or None and why there is none. A model's own Python code is never run for a page."""
+    from rollout.tokenizer import load_tokenizer
+
+    path = run.setting("model.path")
+    if not isinstance(path, str):
+        return None, "config.yaml names no model.path"
+    try:
+        return load_tokenizer(path, trust_remote_code=False), ""
+    except ValueError as error:
+        return None, str(error)
+
+
+def token_texts(tokenizer: "PreTrainedTokenizerBase | None", token_ids: Sequence[int]) -> list[str]:
+    """One text a token; joined they read as the completion. Without a tokenizer the ids themselves.
+
+    Where several tokens make one character its text stands at the last of them.
+    """
+    if tokenizer is None:
+        return [f"{i} " for i in token_ids]
+    texts: list[str] = []
+    pending: list[int] = []
+    for token_id in token_ids:
+        pending.append(token_id)
+        text = _decoded(tokenizer, pending)
+        if INCOMPLETE in text and len(pending) < MAX_BYTES_A_CHARACTER:
+            texts.append("")
+            continue
+        texts.append(text)
+        pending = []
+    if pending:
+        texts[-1] = _decoded(tokenizer, pending)
+    return texts
+
+
+def _decoded(tokenizer: "PreTrainedTokenizerBase", token_ids: Sequence[int]) -> str:
+    text = tokenizer.decode(list(token_ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    assert isinstance(text, str)
+    first = tokenizer.convert_ids_to_tokens(int(token_ids[0]))
+    # Decoding a token by itself drops the space that begins it.
+    if isinstance(first, str) and first.startswith(SENTENCEPIECE_SPACE) and not text.startswith(" "):
+        return " " + text
+    return text
