@@ -1,0 +1,54 @@
+# One command for everything. `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON := .venv/bin/python
+SETUP_PYTHON := $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name) 2>/dev/null)) python3)
+
+SEED ?= 1
+OUT ?=
+FORMAT_PATHS := actor configs examples pipeline rollout scripts tests
+
+# Many small tensors: a second thread in every process costs more than it brings. No test may reach for a hub.
+TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 DS_ACCELERATOR=cpu
+
+.PHONY: help env quickstart smollm2 test test-fast test-engine lint format typecheck docs clean
+
+help: ## list the commands
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+env: ## create or reuse .venv with everything for CPUs (4 minutes the first time)
+	@$(SETUP_PYTHON) scripts/setup_env.py
+
+quickstart: env ## train a small model on a CPU and show what it learned (SEED=1 OUT=FOLDER)
+	@$(PYTHON) -m examples.quickstart.quickstart --seed $(SEED) $(if $(OUT),--out "$(OUT)")
+
+smollm2: env ## fetch SmolLM2-135M-Instruct into .models
+	@$(PYTHON) scripts/smollm2.py
+
+test: env ## all tests, those that start engines last (under 25 minutes on two cores)
+	@$(TEST_ENV) $(PYTHON) -m pytest -m "not engine"
+	@$(TEST_ENV) $(PYTHON) -m pytest -m engine
+
+test-fast: env ## the tests that start no engine (under 2 minutes)
+	@$(TEST_ENV) $(PYTHON) -m pytest -m "not engine"
+
+test-engine: env ## the tests that start real engines, Ray or several processes
+	@$(TEST_ENV) $(PYTHON) -m pytest -m engine
+
+lint: env ## ruff over everything
+	@$(PYTHON) -m ruff check .
+	@$(PYTHON) -m ruff format --check $(FORMAT_PATHS)
+
+format: env ## let ruff mend what it can
+	@$(PYTHON) -m ruff check --fix .
+	@$(PYTHON) -m ruff format $(FORMAT_PATHS)
+
+typecheck: env ## mypy over the four packages
+	@$(PYTHON) -m mypy
+
+docs: env ## write the generated pages under docs/
+	@$(PYTHON) scripts/generate_config_docs.py
+
+clean: ## remove caches; runs, models and the environment stay
+	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	@find $(FORMAT_PATHS) -name __pycache__ -type d -prune -exec rm -rf {} +
