@@ -24,6 +24,8 @@ from pipeline.run_folder import RunFolder
 from pipeline.run_state import RunState
 from pipeline.trackers import Trackers
 from rollout.dataset import load_prompts
+from rollout.dataset_source import DatasetKeys
+from rollout.model_files import context_length
 from rollout.prompt_cursor import PromptCursor
 from rollout.tokenizer import load_tokenizer
 from rollout.types import Prompt
@@ -43,6 +45,7 @@ class Resumable:
     trackers: Trackers
     train_prompts: list[Prompt]
     eval_prompts: list[Prompt]
+    num_prompts_left_out: int = 0
     checkpoint: Checkpoint | None = None
     restored: RunState | None = None
     version: int = 0
@@ -144,7 +147,12 @@ def open_run(config: Config) -> Iterator[Resumable]:
     check_hardware(config)
     folder = RunFolder.of(config)
     tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
-    train_prompts = load_prompts(config.dataset, tokenizer, max_new_tokens=config.rollout.sampling.max_new_tokens)
+    train_prompts = load_prompts(
+        config.dataset,
+        tokenizer,
+        max_new_tokens=config.rollout.sampling.max_new_tokens,
+        max_model_len=context_length(config.model.path),
+    )
     eval_prompts = _eval_prompts(config, tokenizer)
     with ExitStack() as stack:
         folder.create()
@@ -168,6 +176,7 @@ def open_run(config: Config) -> Iterator[Resumable]:
             ledger=Ledger(stack.enter_context(JsonLines(folder.ledger))),
             trackers=stack.enter_context(Trackers(config, folder, step)),
             train_prompts=train_prompts.prompts,
+            num_prompts_left_out=sum(train_prompts.num_dropped.values()),
             eval_prompts=eval_prompts,
             checkpoint=checkpoint,
             restored=restored,
@@ -185,7 +194,9 @@ def _eval_prompts(config: Config, tokenizer: Any) -> list[Prompt]:
         return []
     held_out = config.eval_dataset
     limit = config.eval.max_new_tokens or config.rollout.sampling.max_new_tokens
-    return load_prompts(held_out, tokenizer, max_new_tokens=limit).prompts
+    keys = DatasetKeys("eval.path" if config.eval.path else "dataset.path", "eval.split")
+    context = context_length(config.model.path)
+    return load_prompts(held_out, tokenizer, max_new_tokens=limit, max_model_len=context, keys=keys).prompts
 
 
 @contextmanager

@@ -1,17 +1,20 @@
 """Keeps the rollout workers busy within the staleness bound and hands batches of groups to the trainer."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from configs.schema import Config
 from pipeline.admission import Admission
 from pipeline.buffer import GroupBuffer
+from pipeline.failures import RunFailed
 from pipeline.fleet import Fleet, Slot, WorkerLost
 from pipeline.ledger import Event, Ledger
 from pipeline.run_state import RunState
 from rollout.types import Group, Prompt, Sampling
+
+REWARD_WINDOW = 200
 
 
 class Cursor(Protocol):
@@ -43,6 +46,8 @@ class Rollouts:
         self.num_generated_tokens = 0
         self.next_group = 0
         self._sampling = train_sampling(config)
+        self._recent_failures: deque[bool] = deque(maxlen=REWARD_WINDOW)
+        self._max_failure_fraction = config.reward.max_failure_fraction
         self._n = config.rollout.sampling.n_samples
         self._resample = config.actor.advantage.zero_variance == "resample"
         self._prompts: dict[str, tuple[int, Prompt]] = {}  # group id -> what was asked
@@ -89,7 +94,7 @@ class Rollouts:
             self._put_back(group_id, "worker_lost")
             return
         self.num_generated_tokens += sum(len(t.response_token_ids) for t in group.trajectories)
-        self.counts["rewards_failed"] += sum(t.reward_failed for t in group.trajectories)
+        self._check_rewards(group)
         if self._resample and len({t.reward for t in group.trajectories}) <= 1:
             self.admission.discard()
             self._forget(group_id, "dropped", "zero_variance")
@@ -97,6 +102,18 @@ class Rollouts:
         self._record("finished", group_id)
         self.buffer.put(group)
         self.admission.accept()
+
+    def _check_rewards(self, group: Group) -> None:
+        """Count failed rewards; above the limit the run stops, because a 0 that nobody meant teaches the wrong thing."""
+        failures = [t.reward_failed for t in group.trajectories]
+        self.counts["rewards_failed"] += sum(failures)
+        self._recent_failures.extend(failures)
+        fraction = sum(self._recent_failures) / max(1, len(self._recent_failures))
+        if len(self._recent_failures) == REWARD_WINDOW and fraction > self._max_failure_fraction:
+            raise RunFailed(
+                f"{fraction:.0%} of the last {REWARD_WINDOW} rewards failed (limit "
+                f"reward.max_failure_fraction={self._max_failure_fraction:g}); mend reward.function, see logs/rollout-*.log"
+            )
 
     async def take(self, n: int, version: int) -> list[Group]:
         """Wait for n groups young enough for `version` and remove them from the buffer."""

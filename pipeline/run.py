@@ -97,6 +97,9 @@ class TrainingLoop:
     async def steps(self) -> None:
         """Every step: take a batch, train, publish, record."""
         self._feeder = asyncio.ensure_future(self.rollouts.run())
+        if self.run.num_prompts_left_out:
+            total = len(self.run.train_prompts) + self.run.num_prompts_left_out
+            self.console.note(f"{self.run.num_prompts_left_out} of {total} prompts are too long and left out")
         self.console.begin_steps(self.run.version)
         while self.run.version < self.config.train.total_steps:
             record = await self._step()

@@ -1,12 +1,13 @@
 """The feeding of workers against a stand-in fleet whose answers the test decides."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from configs.schema import Config
 from pipeline.admission import Admission
+from pipeline.failures import RunFailed
 from pipeline.fleet import WorkerLost
 from pipeline.json_lines import JsonLines, read_json_lines
 from pipeline.ledger import Ledger
@@ -148,6 +149,19 @@ def test_an_error_of_a_group_reaches_the_consumer(tmp_path):
     rollouts = make(tmp_path, fleet)
     with pytest.raises(RuntimeError, match="a mistake in the code"):
         asyncio.run(with_feeder(rollouts, rollouts.take(2, version=0)))
+
+
+def test_too_many_failed_rewards_stop_the_run(tmp_path):
+    fleet = StandInFleet()
+
+    async def failing(slot, group_id, prompt, epoch, sampling, n):
+        failed = replace(trajectory((0,)), reward_failed=True, reward=0.0)
+        return Group(group_id, prompt.prompt_id, epoch, 0, (failed,) * 25)
+
+    fleet.generate = failing
+    rollouts = make(tmp_path, fleet, batch=10)
+    with pytest.raises(RunFailed, match=r"100% of the last 200 rewards failed .*reward\.function"):
+        asyncio.run(with_feeder(rollouts, rollouts.take(10, version=0)))
 
 
 def test_every_issued_prompt_is_accounted_for(tmp_path):
