@@ -104,7 +104,7 @@ class Rollouts:
         self.admission.accept()
 
     def _check_rewards(self, group: Group) -> None:
-        """Count failed rewards; above the limit the run stops, because a 0 that nobody meant teaches the wrong thing."""
+        """Count failed rewards; above the limit the run stops, for a 0 that nobody meant teaches the wrong thing."""
         failures = [t.reward_failed for t in group.trajectories]
         self.counts["rewards_failed"] += sum(failures)
         self._recent_failures.extend(failures)
@@ -112,7 +112,8 @@ class Rollouts:
         if len(self._recent_failures) == REWARD_WINDOW and fraction > self._max_failure_fraction:
             raise RunFailed(
                 f"{fraction:.0%} of the last {REWARD_WINDOW} rewards failed (limit "
-                f"reward.max_failure_fraction={self._max_failure_fraction:g}); mend reward.function, see logs/rollout-*.log"
+                f"reward.max_failure_fraction={self._max_failure_fraction:g}); "
+                "mend reward.function, see logs/rollout-*.log"
             )
 
     async def take(self, n: int, version: int) -> list[Group]:
