@@ -34,6 +34,8 @@ def cpu_share(config: Config, num_cores: int) -> CpuShare:
 def start_ray(config: Config) -> None:
     """Start a Ray of the run's own (scheduler.type=local) or join a cluster (ray)."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # Ray lowers the priority of its workers by 15; ours are the job itself and share the machine as equals.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     common: dict[str, Any] = {
         "log_to_driver": False,
         "logging_level": "ERROR",
