@@ -1,6 +1,7 @@
 """α under the three clocks by hand, both interpolations, and what each method trains on."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -157,3 +158,17 @@ def test_excluded_tokens_give_finite_values():
     for method in ("loglinear", "linear"):
         value = proximal_logprobs(method, tokens, logprobs, None, 2, 1, 2, "minibatch")
         assert torch.isfinite(value).all()
+
+
+def test_the_minibatch_clock_is_exact_where_logprobs_drift_evenly_and_the_lagged_one_is_not():
+    lags = list(range(9))
+    slope = torch.linspace(-0.05, 0.05, 9, dtype=torch.float64)  # drift of each token's logprob a version
+    tokens = batch([0] * 9, (-2.0 + slope * torch.tensor([8 - k for k in lags])).tolist(), [1.0] * 9)
+    tokens = replace(tokens, versions=torch.tensor([8 - k for k in lags]))
+    truth, current = -2.0 + slope * 8, -2.0 + slope * 8.75  # minibatch 3 of 4
+    errors = {
+        clock: (proximal_logprobs("loglinear", tokens, current, None, 8, 3, 4, clock) - truth).abs()
+        for clock in ("minibatch", "step", "lagged")
+    }
+    assert float(errors["minibatch"].max()) < 1e-12
+    assert float(errors["lagged"].mean()) > float(errors["step"].mean()) > 1e-3

@@ -23,7 +23,7 @@ def test_by_hand():
 
 
 def test_equal_values_go_together():
-    assert kept([0.1, 0.3, -0.3], 0.04) == [True, False, False]
+    assert kept([0.1, 0.3, -0.3], 0.06) == [True, False, False]
 
 
 def test_nothing_to_filter():
