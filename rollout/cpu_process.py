@@ -13,6 +13,8 @@ SETTINGS: dict[str, str] = {
     "KMP_BLOCKTIME": "0",  # the same for Intel's runtime
     # The sampler has a few functions under torch.compile, which compile C++ for half a minute at the first request.
     "TORCHDYNAMO_DISABLE": "1",
+    # Abstract sockets: an engine that is killed leaves no socket files behind.
+    "VLLM_RPC_BASE_PATH": "@proxrl",
 }
 
 

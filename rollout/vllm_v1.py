@@ -28,6 +28,7 @@ class VllmV1Engine:
         self._worker = worker
         self.version = first_version
         self.engine_args: dict[str, Any] = {}
+        self.model_facts: dict[str, str] = {}
         self.failure: EngineUnusable | None = None
         self._llm: Any = None
         self._end_token_ids: tuple[int, ...] = ()
@@ -42,6 +43,8 @@ class VllmV1Engine:
         limit = Deadline(self._config.rollout.startup_timeout_s)
         await limit.wait(asyncio.to_thread(self._build), f"the engine of rollout worker {self._worker} to start")
         await limit.wait(self._llm.update_weight_version(str(self.version)), "the engine to label its first weights")
+        self.model_facts = (await limit.wait(self._llm.collective_rpc("describe_model"), "the engine's own account"))[0]
+        self._require_fp32_head()
         slots = self.engine_args["max_num_seqs"] - 1  # one is kept for the probe
         self._slots = asyncio.Semaphore(max(1, slots))
         if self.engine_args["weight_transfer_config"]["backend"] == "proxrl_shared_memory":
@@ -76,6 +79,14 @@ class VllmV1Engine:
         backend = self._config.rollout.weight_sync.backend
         name = "proxrl_nccl" if backend == "nccl" else "proxrl_shared_memory"
         return engine_args(self._config, shape) | {"weight_transfer_config": {"backend": name}}
+
+    def _require_fp32_head(self) -> None:
+        head = self.model_facts["head_dtype"]
+        if head != "float32" and "hf_overrides" not in self._config.rollout.allow_disagreement:
+            raise ValueError(
+                f"the engine computes the lm_head of {self.model_facts['class']} in {head}, the trainer in float32; "
+                "use a model with an unquantized lm_head, or name hf_overrides in rollout.allow_disagreement"
+            )
 
     async def _init_transfer(self) -> None:
         from vllm.distributed.weight_transfer.base import WeightTransferInitRequest
@@ -175,5 +186,7 @@ class VllmV1Engine:
         if llm is None:
             return
         self.fail(EngineUnusable(self._worker, "it is closing"))
+        if llm.output_handler is not None:
+            llm.output_handler.cancel()  # else it reports the end of the engine core as a crash
         with suppress(TimeoutError):
             await Deadline(CLOSE_TIMEOUT_S).wait(asyncio.to_thread(llm.shutdown, CLOSE_GRACE_S), "the engine to end")

@@ -18,6 +18,16 @@ class WeightWorker:
     parallel_config: Any
     rank: int
 
+    def describe_model(self) -> dict[str, str]:
+        """What the model computes with: class, type of the body's weights, type of the lm_head's product."""
+        model = self.model_runner.get_model()
+        head = getattr(getattr(model, "logits_processor", None), "head_dtype", None)
+        return {
+            "class": type(model).__name__,
+            "dtype": str(next(model.parameters()).dtype).removeprefix("torch."),
+            "head_dtype": str(head).removeprefix("torch."),
+        }
+
     @torch.no_grad()
     def check_weights(self, version: int) -> int:
         """Compare the model with the tensors of the update just loaded; returns how many were compared.

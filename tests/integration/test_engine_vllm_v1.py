@@ -51,8 +51,11 @@ def test_logprobs_are_those_of_the_distribution_that_was_sampled_from(engine_ses
 
 
 def test_the_end_token_is_sampled_scored_and_labelled(engine_session, policy):
-    ended = [generate(engine_session, Sampling(1.0, 400, seed=seed)) for seed in range(30)]
-    ended = [c for c in ended if c.finish_reason == "stop"]
+    async def thirty():
+        engine = engine_session.engine
+        return await asyncio.gather(*(engine.generate(f"e{i}", PROMPT, Sampling(1.0, 400, seed=i)) for i in range(30)))
+
+    ended = [c for c in engine_session.run(thirty()) if c.finish_reason == "stop"]
     assert ended, "no completion ended by itself"
     for c in ended:
         assert c.token_ids[-1] == EOS and EOS not in c.token_ids[:-1]
