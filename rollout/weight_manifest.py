@@ -13,7 +13,7 @@ from rollout.types import TensorMeta
 def tensor_sha256(tensor: torch.Tensor) -> str:
     """Hex sha256 of the tensor's bytes in row-major order."""
     flat = tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8)
-    return hashlib.sha256(flat.numpy()).hexdigest()
+    return hashlib.sha256(flat.numpy().data).hexdigest()
 
 
 def read_buckets(paths: Iterable[str]) -> Iterator[tuple[str, torch.Tensor]]:

@@ -51,7 +51,7 @@ class SharedMemoryUpdate(WeightTransferUpdateInfo):
         return [TensorMeta(t["name"], t["dtype"], tuple(t["shape"]), t["sha256"]) for t in self.tensors]
 
 
-def load_checkpoint_format(model: torch.nn.Module, model_config: Any, tensors: Iterable[tuple[str, Any]]) -> None:
+def load_checkpoint_format(model: Any, model_config: Any, tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
     """Load Hugging Face tensors into a running model.
 
     A bare `load_weights` would write into parameters whose originals the layers freed when they repacked them.
@@ -62,13 +62,13 @@ def load_checkpoint_format(model: torch.nn.Module, model_config: Any, tensors: I
     repack_tied_heads(model)
 
 
-def repack_tied_heads(model: torch.nn.Module) -> None:
+def repack_tied_heads(model: Any) -> None:
     """Redo the packing of layers whose weight is another layer's parameter.
 
     The reload refreshes packed copies of layers that received tensors. A tied lm_head receives none, so on CPUs it
     would go on multiplying with the packed copy of the weights before, and nothing would raise.
     """
-    owners: dict[int, torch.nn.Module] = {}
+    owners: dict[int, Any] = {}
     for module in model.modules():
         weight = module._parameters.get("weight")
         if weight is None:
