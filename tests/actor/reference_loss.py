@@ -35,16 +35,16 @@ def _objective(case: Case, logprobs: torch.Tensor, ids: list[int], i: int, confi
     ratio = torch.exp(logprobs[i] - center[i])
     if config.objective == "ppo":
         loss = torch.max(-ratio * advantage, -torch.clamp(ratio, low, high) * advantage)
-        if config.c_clip is not None and advantage < 0 and float(loss) > -config.c_clip * advantage:
+        if config.c_clip is not None and advantage < 0 and float(loss.detach()) > -config.c_clip * advantage:
             loss = torch.tensor(-config.c_clip * advantage, dtype=loss.dtype)
     elif config.objective == "gspo":
         s = torch.exp(sum(logprobs[j] - center[j] for j in ids) / len(ids))
         a = sum(float(t.advantages[j]) for j in ids) / len(ids)
         loss = torch.max(-s * a, -torch.clamp(s, low, high) * a)
     elif config.objective == "cispo":
-        loss = -min(max(float(ratio), low), high) * advantage * logprobs[i]
+        loss = -min(max(float(ratio.detach()), low), high) * advantage * logprobs[i]
     elif config.objective == "reinforce":
-        loss = -(float(ratio) if config.use_decoupled_loss else 1.0) * advantage * logprobs[i]
+        loss = -(float(ratio.detach()) if config.use_decoupled_loss else 1.0) * advantage * logprobs[i]
     else:
         tau = config.sapo_temperature_pos if advantage > 0 else config.sapo_temperature_neg
         loss = -(4 / tau) / (1 + torch.exp(-tau * (ratio - 1))) * advantage
