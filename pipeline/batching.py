@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from actor.packing import plan
-
 from actor.batch import Denominators, TrainSequence
+from actor.packing import plan
 from configs.actor_schema import ActorConfig
-from pipeline.advantages import compute_advantages
+from pipeline.advantages import TokenRewards, compute_advantages
 from pipeline.trainer_group import RankBatch
 from rollout.types import Group
 
@@ -23,9 +22,11 @@ class StepBatch:
     advantage_metrics: dict[str, float]
 
 
-def build_batch(groups: Sequence[Group], config: ActorConfig, max_new_tokens: int) -> StepBatch:
+def build_batch(
+    groups: Sequence[Group], config: ActorConfig, max_new_tokens: int, token_rewards: TokenRewards | None = None
+) -> StepBatch:
     """Advantages, minibatches by whole groups, denominators before any filter, packing over ranks."""
-    sequences, metrics = compute_advantages(groups, config.advantage, max_new_tokens)
+    sequences, metrics = compute_advantages(groups, config.advantage, max_new_tokens, token_rewards)
     minibatches = split_by_group(sequences, len(groups), config.ppo_n_minibatches)
     return StepBatch(
         shares=plan(minibatches, config.num_workers, config.max_tokens_per_microbatch),

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from configs.schema import Config
 from pipeline.admission import Admission
+from pipeline.advantages import has_signal
 from pipeline.buffer import GroupBuffer
 from pipeline.failures import RunFailed
 from pipeline.fleet import Fleet, Slot, WorkerLost
@@ -49,6 +50,7 @@ class Rollouts:
         self._recent_failures: deque[bool] = deque(maxlen=REWARD_WINDOW)
         self._max_failure_fraction = config.reward.max_failure_fraction
         self._n = config.rollout.sampling.n_samples
+        self._advantage = config.actor.advantage
         self._resample = config.actor.advantage.zero_variance == "resample"
         self._prompts: dict[str, tuple[int, Prompt]] = {}  # group id -> what was asked
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,7 +97,7 @@ class Rollouts:
             return
         self.num_generated_tokens += sum(len(t.response_token_ids) for t in group.trajectories)
         self._check_rewards(group)
-        if self._resample and len({t.reward for t in group.trajectories}) <= 1:
+        if self._resample and not has_signal(group, self._advantage, self._sampling.max_new_tokens):
             self.admission.discard()
             self._forget(group_id, "dropped", "zero_variance")
             return

@@ -12,15 +12,16 @@ import signal
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from configs.schema import Config
 from pipeline.assembly import Parts, probe_token_ids, started
-from pipeline.batching import build_batch
+from pipeline.batching import StepBatch, build_batch
 from pipeline.checkpoints import Checkpoint
 from pipeline.console import RunConsole
 from pipeline.evaluation import Evaluation, evaluate
 from pipeline.failures import RunFailed
+from pipeline.kl_rewards import kl_token_rewards
+from pipeline.reference_scores import reference_logprobs
 from pipeline.resume import Resumable, open_run
 from pipeline.rollouts import Rollouts
 from pipeline.step_metrics import StepTimer, buffer_metrics, rollout_metrics, throughput_metrics
@@ -28,6 +29,7 @@ from pipeline.step_record import StepRecord
 from pipeline.summary import Summary, finish_summary
 from pipeline.trajectory_log import write_trajectories
 from pipeline.weight_sync import sync_metrics
+from rollout.types import Group
 
 
 def train(config: Config) -> Summary:
@@ -117,7 +119,7 @@ class TrainingLoop:
         timer, version, generated = StepTimer(), self.run.version, self.rollouts.num_generated_tokens
         groups = await self._next_groups(version)
         wait_s = timer.lap("wait_batch")
-        batch = build_batch(groups, self.config.actor, self.config.rollout.sampling.max_new_tokens)
+        batch = await self._batch(groups)
         timer.lap("build_batch")
         metrics, timings = await self.parts.trainer.step(version, batch.shares, batch.denominators)
         train_s = timer.lap("train")
@@ -140,7 +142,14 @@ class TrainingLoop:
         record.add(buffer_metrics(len(self.rollouts.buffer), admission.running, self.rollouts.counts, restarts))
         return record
 
-    async def _next_groups(self, version: int) -> list[Any]:
+    async def _batch(self, groups: list[Group]) -> StepBatch:
+        actor, token_rewards = self.config.actor, None
+        if actor.kl.coef > 0 and actor.kl.place == "reward":
+            scores = await reference_logprobs(groups, self.parts.trainer, actor)
+            token_rewards = kl_token_rewards(groups, scores, actor.kl)
+        return build_batch(groups, actor, self.config.rollout.sampling.max_new_tokens, token_rewards)
+
+    async def _next_groups(self, version: int) -> list[Group]:
         """The next batch; an error of the feeding task ends the run instead of a wait without end."""
         take = asyncio.ensure_future(self.rollouts.take(self.config.train.batch_size, version))
         done, _ = await asyncio.wait({take, self._feeder}, return_when=asyncio.FIRST_COMPLETED)

@@ -47,6 +47,11 @@ class TrainerGroup:
         results = await self._gather(refs, f"training step {version + 1}", self._call_timeout_s)
         return merge(r["metrics"] for r in results), results[0]["timings"]
 
+    async def score_reference(self, shares: Sequence[list[list[TrainSequence]]]) -> list[list[list[float]]]:
+        """Reference logprobs of each rank's micro-batches `[rank][micro-batch][sequence]`, flat by sequence."""
+        refs = [r.score.remote(share, True) for r, share in zip(self._ranks, shares, strict=True)]
+        return await self._gather(refs, "the reference's logprobs", self._call_timeout_s)
+
     async def publish(self, version: int, directory: str, probe_token_ids: Sequence[int]) -> WeightUpdate:
         """Gather the weights into bucket files under `directory` and score the probe with them."""
         published = (await self._all("publish", version, directory, tuple(probe_token_ids)))[0]
