@@ -37,7 +37,7 @@ def write_report(runs: Sequence[RunData], output: Path) -> Path:
 def html_page(payload: Mapping[str, Any], title: str) -> str:
     """The whole page as text."""
     return _asset("assets/page.html").format(
-        policy=escape(POLICY, quote=True),
+        policy=POLICY,
         title=escape(title),
         style=_asset(f"{LIBRARY}/uPlot.min.css") + _asset("assets/report.css"),
         license=_asset(f"{LIBRARY}/LICENSE").strip(),

@@ -1,6 +1,7 @@
 // A curve plot of one metric over all runs.
 const PLOT_HEIGHT = 200;
-const FEW_POINTS = 40;
+const FEW_POINTS = 40; // are drawn as dots too
+const SMOOTHED_FROM = 100; // points; an average of fewer would show its own delay
 const NARROW_DECADES = 1.5;
 const FLAT = 1e-6; // of the values' size
 const SERIES_A_RUN = 4; // raw, smoothed, low, high
@@ -24,7 +25,7 @@ function columns(metric, log) {
     return [
       curve.axis[view.axis],
       mean,
-      positive(smoothed(curve.mean, view.smoothing), log),
+      positive(curve.mean.length < SMOOTHED_FROM ? curve.mean : smoothed(curve.mean, view.smoothing), log),
       curve.low ? positive(curve.low, log) : nothing,
       curve.high ? positive(curve.high, log) : nothing,
     ];
@@ -135,11 +136,14 @@ function zoomTo(range) {
 }
 
 // Powers of ten; where the axis spans hardly one, also twice and five times each.
-function logTicks(u, splits) {
-  const { min, max } = u.scales.y;
+function logSplits(u, axis, min, max) {
   const heads = Math.log10(max / min) < NARROW_DECADES ? [1, 2, 5] : [1];
-  const head = (v) => v / 10 ** Math.floor(Math.log10(v) + 1e-9);
-  return splits.map((v) => (heads.some((h) => Math.abs(head(v) - h) < 1e-6) ? v : null));
+  const splits = [];
+  for (let power = Math.floor(Math.log10(min)); power <= Math.log10(max); power++) {
+    for (const head of heads) splits.push(Number(`${head}e${power}`));
+  }
+  const inside = splits.filter((v) => v >= min && v <= max);
+  return inside.length ? inside : [Number(Math.sqrt(min * max).toPrecision(2))];
 }
 
 function axisOptions(log) {
@@ -147,7 +151,7 @@ function axisOptions(log) {
     grid: { stroke: cssColour("--line"), width: 1 }, ticks: { show: false } };
   const x = { ...common, size: 26, values: (u, splits) => splits.map((v) => (v === null ? "" : shortNumber(v))) };
   const y = { ...common, grid: { ...common.grid }, size: 54, values: (u, splits) => splits.map((v) => (v === null ? "" : shortNumber(v))) };
-  if (log) y.filter = y.grid.filter = logTicks;
+  if (log) Object.assign(y, { splits: logSplits, filter: (u, splits) => splits });
   return [x, y];
 }
 
