@@ -23,19 +23,21 @@ from pipeline.launch import launch
 from pipeline.user_errors import one_sentence
 
 if TYPE_CHECKING:
+    from examples.quickstart.warm_start import WarmStart
     from pipeline.summary import Summary
 
+MODELS = Path(".models")
 PRESET = Path(__file__).with_name("quickstart.yaml")
 NUM_TRAIN, NUM_HELD_OUT = 8000, 512
 
 
-def prepare(seed: int) -> Path:
+def prepare(seed: int, settings: "WarmStart", models: Path = MODELS) -> Path:
     """The folder with `model`, `train.jsonl` and `held_out.jsonl` for `seed`, made when missing or out of date."""
     from examples.quickstart.problems import write_jsonl
-    from examples.quickstart.warm_start import WarmStart, warm_start
+    from examples.quickstart.warm_start import warm_start
 
-    folder = Path(".models") / f"quickstart-seed{seed}"
-    recipe = json.dumps({"warm_start": asdict(WarmStart()), "train": NUM_TRAIN, "held_out": NUM_HELD_OUT})
+    folder = models / f"quickstart-seed{seed}"
+    recipe = json.dumps({"warm_start": asdict(settings), "train": NUM_TRAIN, "held_out": NUM_HELD_OUT})
     stamp = folder / "recipe.json"
     if stamp.exists() and stamp.read_text() == recipe:
         print(f"model and problems: {folder} (made before)", flush=True)
@@ -47,7 +49,7 @@ def prepare(seed: int) -> Path:
     partial.mkdir(parents=True)
     write_jsonl(partial / "train.jsonl", seed, held_out=False, count=NUM_TRAIN)
     write_jsonl(partial / "held_out.jsonl", seed, held_out=True, count=NUM_HELD_OUT)
-    warm_start(partial / "model", seed, WarmStart())
+    warm_start(partial / "model", seed, settings)
     (partial / stamp.name).write_text(recipe)
     os.replace(partial, folder)
     return folder
@@ -92,7 +94,9 @@ def main() -> None:
     arguments = parser.parse_args()
     started_s = time.monotonic()
     with one_sentence():
-        folder = prepare(arguments.seed)
+        from examples.quickstart.warm_start import WarmStart  # imports torch, which `--help` need not wait for
+
+        folder = prepare(arguments.seed, WarmStart())
         config = load_config(PRESET, overrides(arguments.seed, arguments.out, folder, arguments.overrides))
         show(launch(config), time.monotonic() - started_s)
 
