@@ -1,11 +1,13 @@
 """Engine arguments of the other engines: the pinned ones and the user's, in the words each version knows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from configs.errors import refused
 from configs.pinned import KWARGS_KEY, merge_engine_args
 from configs.schema import Config
+from rollout.engines.rope_overrides import rope_overrides
 from rollout.vllm_args import derived_args
 
 # Arguments that an engine has no name for because it does only one thing: their one value there.
@@ -22,15 +24,15 @@ class EngineArguments:
     float32_head: bool
 
 
-def v1_0181_arguments(config: Config, on_cpu: bool) -> EngineArguments:
+def v1_0181_arguments(config: Config, on_cpu: bool, model_json: Mapping[str, Any]) -> EngineArguments:
     """For vLLM 0.18.1; an argument set to null is left to the engine's own default."""
     derived = derived_args(config) | {"worker_extension_cls": "rollout.engines.worker_v1_0181.WorkerV1"}
     if on_cpu:
         derived |= {"enforce_eager": True}
-    return _split(derived | merge_engine_args(config.rollout))
+    return _split(derived | merge_engine_args(config.rollout), rope_overrides(model_json, config.model.path))
 
 
-def v0_085_arguments(config: Config, on_cpu: bool, vocab_size: int) -> EngineArguments:
+def v0_085_arguments(config: Config, on_cpu: bool, model_json: Mapping[str, Any]) -> EngineArguments:
     """For vLLM 0.8.5's V0 engine.
 
     Raises:
@@ -45,17 +47,17 @@ def v0_085_arguments(config: Config, on_cpu: bool, vocab_size: int) -> EngineArg
     derived = {name: value for name, value in derived_args(config).items() if name not in V0_DROPPED}
     derived |= {
         "worker_extension_cls": "rollout.engines.worker_v0.WorkerV0",
-        "max_logprobs": vocab_size,
+        "max_logprobs": model_json["vocab_size"],
         # Otherwise a step hands out the tokens of the step before it, across the boundary of an update.
         "disable_async_output_proc": True,
         "enforce_eager": on_cpu,
     }
-    return _split(derived | merged)
+    return _split(derived | merged, rope_overrides(model_json, config.model.path))
 
 
-def _split(merged: dict[str, Any]) -> EngineArguments:
+def _split(merged: dict[str, Any], overrides: dict[str, Any]) -> EngineArguments:
     """Take the head's type out of the model's overrides, where these versions do not look for it."""
-    overrides = dict(merged.pop("hf_overrides", None) or {})
+    overrides = overrides | dict(merged.pop("hf_overrides", None) or {})
     head_dtype = overrides.pop("head_dtype", None)
     args = {name: value for name, value in merged.items() if value is not None}
     if overrides:

@@ -5,7 +5,7 @@ import os
 from types import SimpleNamespace
 
 from configs.schema import Config
-from rollout.model_files import read_model_json
+from rollout.engines.language_model import language_model_json
 from rollout.vllm_args import cpu_kv_cache_bytes, kv_shape
 
 VARIABLE = "VLLM_CPU_KVCACHE_SPACE"  # whole GiB
@@ -13,6 +13,5 @@ VARIABLE = "VLLM_CPU_KVCACHE_SPACE"  # whole GiB
 
 def set_cache_size(config: Config) -> None:
     """Room for every sequence at full length; what the user has set stays."""
-    model = read_model_json(config.model.path, "config.json")
-    shape = kv_shape(SimpleNamespace(**(model.get("text_config") or model)))
+    shape = kv_shape(SimpleNamespace(**language_model_json(config.model.path)))
     os.environ.setdefault(VARIABLE, str(math.ceil(cpu_kv_cache_bytes(config, shape) / 2**30)))

@@ -54,5 +54,7 @@ class EnvironmentFolder:
 
 
 def default_device() -> Device:
-    """gpu where NVIDIA's driver answers, else cpu."""
+    """gpu where NVIDIA's driver answers and its GPUs are not hidden, else cpu."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return "cpu"
     return "gpu" if shutil.which("nvidia-smi") and Path("/dev/nvidiactl").exists() else "cpu"

@@ -7,12 +7,12 @@ from typing import Any
 from rollout.cpu_process import apply_cpu_environment
 from rollout.engines.arguments import require_known, v0_085_arguments
 from rollout.engines.cpu_cache_size import set_cache_size
+from rollout.engines.language_model import language_model_json
 from rollout.engines.received_weights import plain_update
 from rollout.engines.v0_loop import V0Loop
 from rollout.engines.v0_sampling import v0_sampling_params, v0_score_params
 from rollout.errors import EngineUnusable
 from rollout.in_flight_update import InFlightUpdate
-from rollout.model_files import vocab_size
 from rollout.time_limit import Deadline
 from rollout.tokenizer import eos_token_ids, load_tokenizer
 from rollout.types import Completion, Sampling, UpdateReport, WeightUpdate
@@ -45,8 +45,9 @@ class VllmV0Engine(VllmV1Engine):
 
         model = self._config.model
         self._end_token_ids = eos_token_ids(load_tokenizer(model.path, model.trust_remote_code), model.path)
-        self._vocab_size = vocab_size(model.path) or 0
-        arguments = v0_085_arguments(self._config, current_platform.is_cpu(), self._vocab_size)
+        model_json = language_model_json(model.path)
+        self._vocab_size = model_json["vocab_size"]
+        arguments = v0_085_arguments(self._config, current_platform.is_cpu(), model_json)
         require_known(arguments.args, EngineArgs, "vLLM 0.8.5")
         self.engine_args, self._float32_head = arguments.args, arguments.float32_head
         args = EngineArgs(**self.engine_args)

@@ -10,9 +10,9 @@ from rollout.cpu_process import apply_cpu_environment
 from rollout.engines.arguments import require_known, v1_0181_arguments
 from rollout.engines.cpu_cache_size import set_cache_size
 from rollout.engines.finished_output import FinishedOutput
+from rollout.engines.language_model import language_model_json
 from rollout.engines.v1_0181_updates import InFlightUpdateV1, PausableV1
 from rollout.engines.version_boundaries import Span, VersionBoundaries
-from rollout.model_files import vocab_size
 from rollout.time_limit import Deadline
 from rollout.tokenizer import eos_token_ids, load_tokenizer
 from rollout.types import Completion, Sampling, UpdateReport, WeightUpdate
@@ -47,8 +47,9 @@ class VllmV1Engine0181(VllmV1Engine):
 
         model = self._config.model
         self._end_token_ids = eos_token_ids(load_tokenizer(model.path, model.trust_remote_code), model.path)
-        self._vocab_size = vocab_size(model.path) or 0
-        arguments = v1_0181_arguments(self._config, current_platform.is_cpu())
+        model_json = language_model_json(model.path)
+        self._vocab_size = model_json["vocab_size"]
+        arguments = v1_0181_arguments(self._config, current_platform.is_cpu(), model_json)
         require_known(arguments.args, AsyncEngineArgs, "vLLM 0.18.1")
         self.engine_args, self._float32_head = arguments.args, arguments.float32_head
         llm = AsyncLLM.from_engine_args(AsyncEngineArgs(**self.engine_args))

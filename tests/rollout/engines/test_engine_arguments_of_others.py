@@ -10,6 +10,9 @@ from configs.errors import ConfigError
 from configs.schema import Config
 from rollout.engines.arguments import require_known, v0_085_arguments, v1_0181_arguments
 from rollout.engines.float32_head import install_float32_head, original_method, refresh_float32_head
+from rollout.engines.rope_overrides import rope_overrides
+
+MODEL = {"vocab_size": 128, "rope_theta": 10000.0}
 
 
 def config(**kwargs: object) -> Config:
@@ -26,7 +29,7 @@ def config(**kwargs: object) -> Config:
 
 
 def test_the_pinned_arguments_reach_0_18_1_and_the_head_is_ours() -> None:
-    arguments = v1_0181_arguments(config(), on_cpu=True)
+    arguments = v1_0181_arguments(config(), on_cpu=True, model_json=MODEL)
     assert arguments.float32_head and "hf_overrides" not in arguments.args
     assert arguments.args["logprobs_mode"] == "processed_logprobs"
     assert arguments.args["enable_prefix_caching"] is False and arguments.args["async_scheduling"] is False
@@ -35,12 +38,14 @@ def test_the_pinned_arguments_reach_0_18_1_and_the_head_is_ours() -> None:
 
 def test_null_leaves_an_argument_to_the_engine() -> None:
     names = ("logprobs_mode", "enable_prefix_caching", "async_scheduling", "disable_cascade_attn")
-    arguments = v1_0181_arguments(config(**dict.fromkeys(names), **{"hf-overrides": {"head_dtype": None}}), on_cpu=True)
+    arguments = v1_0181_arguments(
+        config(**dict.fromkeys(names), **{"hf-overrides": {"head_dtype": None}}), on_cpu=True, model_json=MODEL
+    )
     assert not set(names) & set(arguments.args) and not arguments.float32_head
 
 
 def test_v0_gets_only_what_it_knows_and_hands_tokens_out_in_their_own_step() -> None:
-    arguments = v0_085_arguments(config(), on_cpu=True, vocab_size=128)
+    arguments = v0_085_arguments(config(), on_cpu=True, model_json=MODEL)
     assert not {"logprobs_mode", "async_scheduling", "enable_log_requests", "scheduling_policy"} & set(arguments.args)
     assert arguments.args["disable_async_output_proc"] is True and arguments.args["max_logprobs"] == 128
     assert arguments.float32_head
@@ -49,7 +54,7 @@ def test_v0_gets_only_what_it_knows_and_hands_tokens_out_in_their_own_step() -> 
 @pytest.mark.parametrize(("name", "value"), [("logprobs_mode", "raw_logprobs"), ("async_scheduling", True)])
 def test_v0_refuses_what_it_cannot_do(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=f"vllm_kwargs.{name}=.* is nothing that vLLM 0.8.5's V0 engine can do"):
-        v0_085_arguments(config(**{name: value}), on_cpu=True, vocab_size=128)
+        v0_085_arguments(config(**{name: value}), on_cpu=True, model_json=MODEL)
 
 
 def test_an_argument_of_another_version_is_named() -> None:
@@ -97,3 +102,28 @@ def test_a_float32_model_keeps_its_own_head() -> None:
     install_float32_head(model)
     assert isinstance(model.lm_head.quant_method, Method)
     refresh_float32_head(model)
+
+
+@pytest.mark.parametrize(
+    ("model_json", "wanted"),
+    [
+        ({"rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}}, {"rope_theta": 1e6}),
+        (
+            {"rope_parameters": {"rope_theta": 5e5, "rope_type": "llama3", "factor": 8.0}},
+            {"rope_theta": 5e5, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
+        ),
+        ({"rope_parameters": {"rope_theta": 1e6}, "rope_theta": 1e6}, {}),
+        ({"rope_theta": 1e6}, {}),
+    ],
+)
+def test_the_rotary_base_is_told_in_the_words_of_transformers_4(
+    model_json: dict[str, object], wanted: dict[str, object]
+) -> None:
+    assert rope_overrides(model_json, "m") == wanted
+    reached = v0_085_arguments(config(), on_cpu=True, model_json={"vocab_size": 128} | model_json).args
+    assert reached.get("hf_overrides", {}) == wanted
+
+
+def test_a_model_with_several_rotary_embeddings_is_refused() -> None:
+    with pytest.raises(ConfigError, match="several rotary embeddings"):
+        rope_overrides({"rope_parameters": {"full_attention": {"rope_theta": 1.0}}}, "m")
