@@ -24,7 +24,7 @@ def iter_full_weights(engine: Any, bucket_bytes: int) -> Iterator[Bucket]:
     for. Adapters are merged into the weights they adapt; a tied lm_head comes once, as the embedding.
     """
     for entries in _buckets(_entries(engine.module.causal_lm), bucket_bytes):
-        with torch.no_grad(), gathered([p for _, parameters, _ in entries for p in parameters]):
+        with gathered([p for _, parameters, _ in entries for p in parameters]):
             yield [(name, _whole(parameters[0], layer)) for name, parameters, layer in entries]
 
 
@@ -66,5 +66,6 @@ def _buckets(entries: Iterator[_Entry], bucket_bytes: int) -> Iterator[list[_Ent
         yield bucket
 
 
+@torch.no_grad()
 def _whole(parameter: nn.Parameter, layer: Any) -> torch.Tensor:
     return parameter.data if layer is None else merged_weight(layer)

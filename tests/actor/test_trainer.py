@@ -1,0 +1,292 @@
+"""Training steps of one rank: proximal methods, splits into micro-batches, skipped updates, reference model."""
+
+import math
+
+import pytest
+import torch
+
+from actor.batch import Denominators
+from actor.metrics import to_floats
+from actor.packing import plan
+from actor.schedule import learning_rate
+from configs.actor_schema import ActorConfig
+from tests.actor.tiny_policy import denominators, sequences, tiny_config
+
+pytestmark = pytest.mark.usefixtures("process_group")
+
+BUDGET = 60
+
+
+@pytest.fixture
+def make_trainer(tiny_model_path):
+    def make(budget=BUDGET, change=lambda config: None, **actor):
+        from actor.model import load_policy
+        from actor.trainer import Trainer
+
+        settings = ActorConfig(max_tokens_per_microbatch=budget, logprob_chunk_tokens=16, **actor)
+        settings.optimizer.lr = 1e-3
+        config = tiny_config(tiny_model_path, settings)
+        change(config)
+        return Trainer(config, load_policy(config.model, config.actor), torch.device("cpu"))
+
+    return make
+
+
+def _train(trainer, num_minibatches=1, num_steps=1, first_version=3, num_sequences=12, change=lambda s: s):
+    """Run steps on the same data as any other call with the same numbers; returns the last step's metrics."""
+    for version in range(first_version, first_version + num_steps):
+        batch = [change(s) for s in sequences(num_sequences, seed=version, version=version)]
+        size = num_sequences // num_minibatches
+        minibatches = [batch[i : i + size] for i in range(0, num_sequences, size)]
+        share = plan(minibatches, 1, trainer.actor.max_tokens_per_microbatch)[0]
+        result = trainer.train_step(version, share, [denominators(m) for m in minibatches])
+    return to_floats(result["metrics"])
+
+
+def _weights(trainer):
+    return {n: p.detach().clone() for n, p in trainer.policy.named_parameters()}
+
+
+def _largest_difference(a, b):
+    return max(float((a[n] - b[n]).abs().max()) for n in a)
+
+
+def _count_forwards(trainer):
+    """Real forward calls of the body, with and without gradient."""
+    counts = {"grad": 0, "no_grad": 0}
+    trainer.policy.register_forward_pre_hook(
+        lambda *_: counts.__setitem__(k := "grad" if torch.is_grad_enabled() else "no_grad", counts[k] + 1)
+    )
+    return counts
+
+
+@pytest.mark.parametrize("num_minibatches", [1, 2, 4])
+def test_reuse_equals_recompute(make_trainer, num_minibatches):
+    a, b = make_trainer(prox_logp_method="recompute"), make_trainer(prox_logp_method="reuse")
+    before = _weights(a)
+    for trainer in (a, b):
+        _train(trainer, num_minibatches, num_steps=2)
+    assert _largest_difference(_weights(a), _weights(b)) <= 1e-5
+    assert _largest_difference(before, _weights(a)) > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("method", "num_minibatches", "forwards_of_minibatches"),
+    [
+        ("recompute", 1, 1),
+        ("recompute", 4, 4),
+        ("metrics", 2, 2),
+        ("reuse", 1, 0),
+        ("reuse", 4, 3),
+        ("loglinear", 1, 0),
+        ("loglinear", 4, 0),
+        ("linear", 4, 0),
+    ],
+)
+def test_methods_run_only_the_forwards_they_need(make_trainer, method, num_minibatches, forwards_of_minibatches):
+    trainer = make_trainer(prox_logp_method=method, budget=1000)  # one micro-batch a minibatch
+    counts = _count_forwards(trainer)
+    _train(trainer, num_minibatches)
+    assert counts == {"grad": num_minibatches, "no_grad": forwards_of_minibatches}
+
+
+def test_standard_ppo_needs_no_proximal_forward(make_trainer):
+    trainer = make_trainer(prox_logp_method="recompute", use_decoupled_loss=False)
+    counts = _count_forwards(trainer)
+    _train(trainer)
+    assert counts["no_grad"] == 0
+
+
+@pytest.mark.parametrize("method", ["recompute", "reuse", "loglinear", "metrics"])
+def test_the_on_policy_ratio_is_exactly_one(make_trainer, method):
+    metrics = _train(make_trainer(prox_logp_method=method))
+    name = "ppo_actor/update/importance_weight"
+    assert metrics[f"{name}/min"] == metrics[f"{name}/max"] == 1.0
+
+
+def test_later_minibatches_are_centred_on_the_weights_before_the_first_update(make_trainer):
+    """The ratio of minibatch 1 is exp(logprobs after one update − logprobs before it)."""
+    trainer = make_trainer(prox_logp_method="reuse", eps_clip=0.2)
+    metrics = _train(trainer, num_minibatches=2)
+    assert metrics["ppo_actor/update/importance_weight/max"] > 1.0001
+
+
+@pytest.mark.parametrize("zero_stage", [0, 1, 2, 3])
+def test_the_step_does_not_depend_on_micro_batches(make_trainer, zero_stage):
+    def stage(config):
+        config.actor.deepspeed.zero_stage = zero_stage
+
+    results = []
+    for budget in (25, 60, 1000):
+        trainer = make_trainer(budget=budget, change=stage, prox_logp_method="reuse")
+        metrics = _train(trainer, num_minibatches=2, num_steps=3)
+        results.append((_full_weights(trainer), metrics["ppo_actor/update/actor_loss/avg"]))
+    for weights, loss in results[1:]:
+        assert _largest_difference(results[0][0], weights) <= 1e-5
+        assert loss == pytest.approx(results[0][1], abs=1e-5)
+
+
+def _full_weights(trainer):
+    from actor.full_weights import iter_full_weights
+
+    return {name: t.clone() for bucket in iter_full_weights(trainer.engine, 1 << 30) for name, t in bucket}
+
+
+@pytest.mark.parametrize("zero_stage", [1, 2, 3])
+def test_zero_stages_train_alike(make_trainer, zero_stage):
+    def stage(config):
+        config.actor.deepspeed.zero_stage = zero_stage
+
+    plain, sharded = make_trainer(), make_trainer(change=stage)
+    norms = []
+    for trainer in (plain, sharded):
+        norms.append(_train(trainer, num_minibatches=2, num_steps=3)["ppo_actor/update/grad_norm/max"])
+    assert _largest_difference(_full_weights(plain), _full_weights(sharded)) <= 1e-5
+    assert norms[0] == pytest.approx(norms[1], rel=1e-4) and norms[0] > 0
+
+
+def test_the_gradient_and_the_update_are_those_of_plain_pytorch(make_trainer):
+    """One step against autograd, clipping and AdamW written out, on the sum over all sequences."""
+    from actor.objective import update_loss
+    from actor.packing import pack
+
+    trainer, reference = make_trainer(prox_logp_method="reuse"), make_trainer(prox_logp_method="reuse")
+    metrics = _train(trainer)
+    model, batch = reference.policy, sequences(12, seed=3, version=3)
+    row = pack(batch)
+    logprobs, _ = model(row, reference.temperature)
+    loss, _ = update_loss(row.tokens, logprobs, logprobs.detach(), None, None, denominators(batch), reference.actor)
+    loss.backward()
+    o = reference.actor.optimizer
+    norm = math.sqrt(sum(float(p.grad.double().square().sum()) for p in model.parameters()))
+    assert metrics["ppo_actor/update/grad_norm/avg"] == pytest.approx(norm, rel=1e-5)
+    for own, p in zip(trainer.policy.parameters(), model.parameters(), strict=True):
+        g = p.grad * min(1.0, o.max_grad_norm / norm)
+        want = p * (1 - o.lr * o.weight_decay) - o.lr * g / (g.abs() + o.eps)  # AdamW's first step
+        torch.testing.assert_close(own, want, atol=2e-5, rtol=0)
+
+
+def test_a_gradient_that_is_not_finite_skips_the_update_and_is_counted(make_trainer):
+    for zero_stage in (0, 1, 3):
+
+        def stage(config, zero_stage=zero_stage):
+            config.actor.deepspeed.zero_stage = zero_stage
+
+        trainer = make_trainer(change=stage)
+        before = _full_weights(trainer)
+        huge = {"advantages": lambda s: (1e38,) * len(s.advantages)}
+        poison = lambda s: s.__class__(**{**s.__dict__, **{k: f(s) for k, f in huge.items()}})  # noqa: E731
+        metrics = _train(trainer, num_minibatches=2, change=poison)
+        assert metrics["ppo_actor/update/num_skipped_updates/avg"] == 2.0
+        assert "ppo_actor/update/grad_norm/avg" not in metrics
+        assert _largest_difference(before, _full_weights(trainer)) == 0.0
+        after = _train(trainer, num_minibatches=2)
+        assert after["ppo_actor/update/num_skipped_updates/avg"] == 0.0
+        assert _largest_difference(before, _full_weights(trainer)) > 1e-4
+
+
+def test_an_infinite_loss_with_finite_gradients_still_skips(make_trainer):
+    from actor.optimizer_step import poisoned
+
+    x = torch.tensor(2.0, requires_grad=True)
+    poisoned(x * 3.0).backward()
+    assert float(x.grad) == 3.0
+    y = torch.tensor(2.0, requires_grad=True)
+    poisoned(y + torch.inf).backward()
+    assert math.isnan(float(y.grad))
+
+
+def test_weights_that_are_not_finite_skip_instead_of_raising(make_trainer):
+    trainer = make_trainer()
+    trainer.policy.inner.model.norm.weight.data[0] = torch.nan
+    assert _train(trainer)["ppo_actor/update/num_skipped_updates/avg"] == 1.0
+
+
+def test_the_learning_rate_follows_the_training_step(make_trainer):
+    def linear(config):
+        config.actor.optimizer.schedule = "linear"
+
+    trainer = make_trainer(change=linear)
+    metrics = _train(trainer, num_minibatches=2, first_version=4)
+    assert metrics["ppo_actor/update/lr/avg"] == pytest.approx(learning_rate(4, 10, trainer.actor.optimizer))
+    assert trainer.engine.optimizer.param_groups[0]["lr"] == pytest.approx(1e-3 * 5 / 9)
+
+
+def test_entropy_is_measured_once_a_step_and_trained_on_when_asked(make_trainer):
+    plain, bonus = make_trainer(), make_trainer(entropy_coef=0.5)
+    metrics = [_train(t) for t in (plain, bonus)]
+    assert metrics[0]["rl/entropy/avg"] == pytest.approx(metrics[1]["rl/entropy/avg"], abs=1e-6)
+    after = [_train(t, first_version=3)["rl/entropy/avg"] for t in (plain, bonus)]
+    assert after[1] > after[0] + 1e-4
+
+
+def test_mismatch_metrics_compare_the_weights_before_the_update_with_the_sampler(make_trainer):
+    trainer = make_trainer(prox_logp_method="loglinear")
+    batch = sequences(12, seed=3, version=3)
+    logprobs = trainer.score([batch])
+    differences = [
+        abs(a - b)
+        for s, scores in zip(batch, logprobs, strict=True)
+        for a, b, m in zip(scores, s.behavior_logprobs, s.mask, strict=True)
+        if m
+    ]
+    metrics = _train(trainer)
+    assert metrics["mismatch/abs_logp_diff/avg"] == pytest.approx(sum(differences) / len(differences), rel=1e-5)
+
+
+def test_kl_needs_a_reference_and_a_reset_moves_it(make_trainer):
+    def kl(config):
+        config.actor.kl.coef, config.actor.kl.reset_ref_every = 0.1, 2
+
+    assert make_trainer().reference is None
+    trainer = make_trainer(change=kl)
+    counts = _count_forwards(trainer)
+    first = _train(trainer, first_version=0)  # version 1 afterwards: no reset
+    assert first["actor/kl_k2/avg"] == 0.0 and not trainer.reference.was_reset
+    assert counts == {"grad": counts["grad"], "no_grad": counts["grad"]}  # the reference is another model
+    second = _train(trainer, first_version=1)
+    assert second["actor/kl_k2/avg"] > 1e-8 and trainer.reference.was_reset
+    assert _train(trainer, first_version=2)["actor/kl_k2/avg"] == 0.0
+
+
+def test_m2_drops_tokens_by_the_moment_of_the_whole_minibatch(make_trainer):
+    metrics = [_train(make_trainer(m2_threshold=0.3, budget=b)) for b in (30, 1000)]
+    name = "ppo_actor/update/m2_kept_fraction/avg"
+    assert 0 < metrics[0][name] < 1 and metrics[0][name] == pytest.approx(metrics[1][name])
+
+
+def test_timings_name_every_phase(make_trainer):
+    trainer = make_trainer()
+    batch = sequences(4)
+    result = trainer.train_step(3, plan([batch], 1, BUDGET)[0], [denominators(batch)])
+    assert {f"timing/{p}_s" for p in ("pack", "proximal_forward", "forward_backward", "optimizer")} <= set(
+        result["timings"]
+    )
+    assert all(s >= 0 for s in result["timings"].values())
+
+
+def test_the_probe_is_the_plain_forward_at_temperature_one(make_trainer):
+    def hot(config):
+        config.rollout.sampling.temperature = 0.3
+
+    trainer = make_trainer(change=hot)
+    ids = (4, 7, 1, 30, 12, 9)
+    hidden = trainer.policy.inner.model(
+        torch.tensor([ids]), position_ids=torch.arange(6)[None], use_cache=False, sequence_lengths=(6,)
+    ).last_hidden_state[0]
+    log_p = (hidden.double() @ trainer.policy.inner.lm_head.weight.double().T).log_softmax(-1)
+    want = log_p[range(5), ids[1:]].tolist()
+    assert trainer.probe(ids) == pytest.approx(want, abs=1e-5)
+    assert trainer.probe((3,)) == []
+
+
+def test_denominators_scale_the_loss(make_trainer):
+    """Twice the global tokens, half this rank's share: the gradient norm halves too."""
+    norms = []
+    for factor in (1.0, 2.0):
+        trainer, batch = make_trainer(), sequences(6, seed=3, version=3)
+        d = denominators(batch)
+        share = plan([batch], 1, BUDGET)[0]
+        out = trainer.train_step(3, share, [Denominators(factor * d.num_tokens, factor * d.num_sequences)])
+        norms.append(to_floats(out["metrics"])["ppo_actor/update/grad_norm/avg"])
+    assert norms[1] == pytest.approx(norms[0] / 2, rel=1e-5)
