@@ -24,11 +24,11 @@ IGNORED = -100  # label that Hugging Face models leave out of the loss
 class WarmStart:
     """Settings of the warm start; they are part of the cache key of the model's folder."""
 
-    steps: int = 900
+    steps: int = 500
     batch_size: int = 32
     lr: float = 2e-3
     warmup_steps: int = 30
-    guess_fraction: float = 0.6  # of the demonstrations after `guess_from`
+    guess_fraction: float = 0.7  # of the demonstrations after `guess_from`
     guess_from: float = 0.7  # of the steps
     hidden_size: int = 128
     initializer_range: float = 0.06  # the usual 0.02 is for wide models and learns half as fast in this one
