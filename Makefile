@@ -46,8 +46,10 @@ format: env ## let ruff mend what it can
 typecheck: env ## mypy over the four packages
 	@$(PYTHON) -m mypy
 
-docs: env ## write the generated pages under docs/
+docs: env ## write the generated pages and build all of docs/ into site/
 	@$(PYTHON) scripts/generate_config_docs.py
+	@$(PYTHON) scripts/generate_metric_docs.py
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 
 clean: ## remove caches; runs, models and the environment stay
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
