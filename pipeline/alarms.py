@@ -40,7 +40,8 @@ def _agreement(last: Row, setting: Setting) -> list[str]:
     limit, difference = LIMITS.get(setting("model.dtype")), last.get("mismatch/lag_0/abs_logp_diff/avg")
     if limit is not None and difference is not None and difference > limit:
         found.append(
-            f"sampler and trainer differ by {difference:.1e} a token at lag 0 (limit {limit:g}); see docs/consistency.md"
+            f"sampler and trainer differ by {difference:.1e} a token at lag 0 (limit {limit:g}); "
+            "go through the checks in docs/consistency.md"
         )
     ess = last.get("mismatch/ess/avg")
     if ess is not None and ess < LEAST_ESS:
