@@ -5,9 +5,9 @@ floats (twice that while entropy is computed), forward and backward, however lar
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch.autograd.function import FunctionCtx
 
 # Logit of a token outside the kept set: exp() of it is 0, yet products with 0 stay finite.
 _OUTSIDE = -1e30
@@ -101,7 +101,7 @@ class _TokenLogprobs(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: FunctionCtx,
+        ctx: Any,
         hidden: torch.Tensor,
         weight: torch.Tensor,
         bias: torch.Tensor | None,
@@ -127,16 +127,18 @@ class _TokenLogprobs(torch.autograd.Function):
             logprobs[start:stop] = (chosen - largest) - log_total
             normalizer[start:stop] = largest + log_total
         ctx.save_for_backward(hidden, weight, bias, targets, normalizer, entropy if options.want_entropy else None)
-        ctx.options = options  # type: ignore[attr-defined]
+        ctx.options = options
         ctx.set_materialize_grads(False)
         return logprobs, entropy if options.want_entropy else None
 
     @staticmethod
-    def backward(ctx: FunctionCtx, grad_logprobs: torch.Tensor | None, grad_entropy: torch.Tensor | None):  # type: ignore[override]
-        hidden, weight, bias, targets, normalizer, entropy = ctx.saved_tensors  # type: ignore[attr-defined]
-        options: _Options = ctx.options  # type: ignore[attr-defined]
+    def backward(
+        ctx: Any, grad_logprobs: torch.Tensor | None, grad_entropy: torch.Tensor | None
+    ) -> tuple[torch.Tensor | None, ...]:
+        hidden, weight, bias, targets, normalizer, entropy = ctx.saved_tensors
+        options: _Options = ctx.options
         logits_of = _Logits(hidden, weight, bias, options)
-        needs_hidden, needs_weight, needs_bias = ctx.needs_input_grad[:3]  # type: ignore[attr-defined]
+        needs_hidden, needs_weight, needs_bias = ctx.needs_input_grad[:3]
         grad_hidden = torch.empty_like(hidden) if needs_hidden else None
         grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device) if needs_weight else None
         grad_bias = torch.zeros(weight.shape[0], dtype=torch.float32, device=weight.device) if needs_bias else None
@@ -159,5 +161,8 @@ class _TokenLogprobs(torch.autograd.Function):
                 grad_weight.addmm_(grad_z.t(), hidden[part].float())
             if grad_bias is not None:
                 grad_bias.add_(grad_z.sum(dim=0))
-        cast = [None if grad is None else grad.to(like.dtype) for grad, like in ((grad_weight, weight), (grad_bias, bias))]
-        return grad_hidden, *cast, None, None
+        return grad_hidden, _cast(grad_weight, weight), _cast(grad_bias, bias), None, None
+
+
+def _cast(gradient: torch.Tensor | None, parameter: torch.Tensor | None) -> torch.Tensor | None:
+    return None if gradient is None or parameter is None else gradient.to(parameter.dtype)

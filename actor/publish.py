@@ -55,4 +55,4 @@ def _write(bucket: Bucket, path: Path) -> list[dict[str, Any]]:
 
 def tensor_sha256(tensor: torch.Tensor) -> str:
     """Hex digest of a contiguous CPU tensor's bytes, as they lie in memory and in a safetensors file."""
-    return hashlib.sha256(tensor.reshape(-1).view(torch.uint8).numpy()).hexdigest()
+    return hashlib.sha256(tensor.reshape(-1).view(torch.uint8).numpy().data).hexdigest()

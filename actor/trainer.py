@@ -94,11 +94,13 @@ class Trainer:
     @torch.no_grad()
     def score(self, sequences: list[list[TrainSequence]], of_reference: bool = False) -> list[list[float]]:
         """Logprobs of every response token of the micro-batches' sequences, in order, at the run's temperature."""
-        assert self.reference is not None or not of_reference, "no reference model is loaded"
+        policy = self.policy
+        if of_reference:
+            assert self.reference is not None, "no reference model is loaded"
+            policy = self.reference.policy
         scores: list[list[float]] = []
         for part in sequences:
-            batch = pack(part).to(self.device)
-            logprobs = self._reference_logprobs(batch) if of_reference else self._proximal_forward(batch)
+            logprobs = policy(pack(part).to(self.device), self.temperature)[0]
             scores += [x.tolist() for x in logprobs.split([len(s.response_token_ids) for s in part])]
         return scores
 
@@ -121,7 +123,9 @@ class Trainer:
         return self.policy(batch, self.temperature)[0]
 
     def _reference_logprobs(self, batch: MicroBatch) -> torch.Tensor | None:
-        return None if self.reference is None else self.reference.logprobs(batch, self.temperature)
+        if self.reference is None or self.actor.kl.place != "loss":
+            return None  # a KL in the reward was scored before the step
+        return self.reference.logprobs(batch, self.temperature)
 
     def _accumulate(self, minibatch: list[Work], clock: Clock, denominators: Denominators) -> list[Metrics]:
         """Sum the gradients of the minibatch's micro-batches; the last one reduces them over ranks."""
@@ -171,9 +175,7 @@ class Trainer:
         )
 
     @torch.no_grad()
-    def _diagnostics(
-        self, work: Work, logprobs: torch.Tensor, proximal: torch.Tensor | None, clock: Clock
-    ) -> Metrics:
+    def _diagnostics(self, work: Work, logprobs: torch.Tensor, proximal: torch.Tensor | None, clock: Clock) -> Metrics:
         tokens = work.batch.tokens
         metrics = version_stats(tokens, clock.version, clock.minibatch, clock.num_minibatches)
         if clock.minibatch == 0:

@@ -1,5 +1,7 @@
 """The policy network against transformers' own forward pass: single sequences, padded batches, packed rows."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import Qwen2Config
@@ -126,10 +128,7 @@ def test_bfloat16_body_has_a_float32_head():
 
 def test_kept_tokens_reach_the_head():
     batch = sequences(3)
-    kept = [
-        s.__class__(**{**s.__dict__, "kept_token_ids": tuple((t, (t + 1) % 50) for t in s.response_token_ids)})
-        for s in batch
-    ]
+    kept = [replace(s, kept_token_ids=tuple((t, (t + 1) % 50) for t in s.response_token_ids)) for s in batch]
     policy = _policy()
     full, renormalized = policy(pack(batch))[0], policy(pack(kept))[0]
     assert bool((renormalized > full).all()) and bool((renormalized <= 0).all())

@@ -1,6 +1,7 @@
 """Training steps of one rank: proximal methods, splits into micro-batches, skipped updates, reference model."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -174,9 +175,9 @@ def test_a_gradient_that_is_not_finite_skips_the_update_and_is_counted(make_trai
 
         trainer = make_trainer(change=stage)
         before = _full_weights(trainer)
-        huge = {"advantages": lambda s: (1e38,) * len(s.advantages)}
-        poison = lambda s: s.__class__(**{**s.__dict__, **{k: f(s) for k, f in huge.items()}})  # noqa: E731
-        metrics = _train(trainer, num_minibatches=2, change=poison)
+        metrics = _train(
+            trainer, num_minibatches=2, change=lambda s: replace(s, advantages=(1e38,) * len(s.advantages))
+        )
         assert metrics["ppo_actor/update/num_skipped_updates/avg"] == 2.0
         assert "ppo_actor/update/grad_norm/avg" not in metrics
         assert _largest_difference(before, _full_weights(trainer)) == 0.0
@@ -290,3 +291,14 @@ def test_denominators_scale_the_loss(make_trainer):
         out = trainer.train_step(3, share, [Denominators(factor * d.num_tokens, factor * d.num_sequences)])
         norms.append(to_floats(out["metrics"])["ppo_actor/update/grad_norm/avg"])
     assert norms[1] == pytest.approx(norms[0] / 2, rel=1e-5)
+
+
+def test_a_kl_in_the_reward_costs_no_reference_forward_in_the_step(make_trainer):
+    def kl(config):
+        config.actor.kl.coef, config.actor.kl.place = 0.1, "reward"
+
+    trainer = make_trainer(change=kl)
+    forwards = []
+    trainer.reference.policy.register_forward_pre_hook(lambda *_: forwards.append(1))
+    assert "actor/kl_k2/avg" not in _train(trainer) and not forwards
+    assert len(trainer.score([sequences(2)], of_reference=True)) == 2 and len(forwards) == 1

@@ -106,9 +106,7 @@ def test_ranks_and_stages_reach_the_same_weights(results, num_ranks, stage):
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_metrics_of_two_ranks_merge_to_those_of_one(results, stage):
-    one, two = (
-        to_floats(merge(part[0]["metrics"] for part in _load(results, n, stage)[0])) for n in (1, 2)
-    )
+    one, two = (to_floats(merge(part[0]["metrics"] for part in _load(results, n, stage)[0])) for n in (1, 2))
     assert set(one) == set(two)
     for name in ("actor_loss/avg", "grad_norm/avg", "importance_weight/max", "approx_kl/avg", "entropy/avg"):
         assert two[f"ppo_actor/update/{name}"] == pytest.approx(one[f"ppo_actor/update/{name}"], abs=1e-5)
@@ -128,5 +126,3 @@ def test_the_policy_folder_holds_the_published_weights(results):
     _, tensors = _load(results, 2, 3)
     saved = load_file(results / "ranks2-stage3" / "policy" / "model.safetensors")
     assert set(saved) == set(tensors) and all(torch.equal(saved[n], tensors[n]) for n in saved)
-
-
