@@ -1,7 +1,7 @@
 """Builds the parts of a run from its config, and ends them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +48,7 @@ async def started(
     try:
         placement = Placement(config, folder)
         trainer = _trainer(config, placement)
-        fleet = _fleet(config, placement)
+        fleet = _fleet(config, placement, console.note)
         console.phase("starting the trainer and the engines (about a minute on a CPU)")
         trainer_info, rollout_info = await asyncio.gather(trainer.start(), fleet.start())
         sync = WeightSync(trainer, fleet, probe)
@@ -74,7 +74,7 @@ def _trainer(config: Config, placement: Placement) -> TrainerGroup:
     return TrainerGroup(spawn, config.actor.num_workers, config.rollout.startup_timeout_s, config.actor.timeout_s)
 
 
-def _fleet(config: Config, placement: Placement) -> Fleet:
+def _fleet(config: Config, placement: Placement, on_event: Callable[[str], None]) -> Fleet:
     threads = str(cpu_share(config, num_cores()).rollout_threads)
     extra = worker_options(config.rollout.engine)
     remote = ray.remote(RolloutWorker)
@@ -93,7 +93,7 @@ def _fleet(config: Config, placement: Placement) -> Fleet:
         update_s=sync.timeout_s,
         max_restarts=config.rollout.max_worker_restarts,
     )
-    return Fleet(spawn, config.rollout.num_workers, limits)
+    return Fleet(spawn, config.rollout.num_workers, limits, on_event)
 
 
 def probe_token_ids(config: Config, prompts: list[Prompt]) -> tuple[int, ...]:

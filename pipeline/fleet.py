@@ -10,6 +10,7 @@ import ray
 from ray.actor import ActorHandle
 
 from pipeline.failures import RunFailed
+from rollout.errors import EngineUnusable
 from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
 
 
@@ -57,23 +58,24 @@ class Fleet:
     its worker's update to v was verified; what a failed worker sampled is never returned.
     """
 
-    def __init__(self, spawn: Callable[[int], ActorHandle], num_workers: int, limits: FleetLimits) -> None:
+    def __init__(
+        self,
+        spawn: Callable[[int], ActorHandle],
+        num_workers: int,
+        limits: FleetLimits,
+        on_event: Callable[[str], None] = lambda sentence: None,
+    ) -> None:
         self._spawn = spawn
+        self._on_event = on_event
         self._limits = limits
         self._slots = [Slot(i) for i in range(num_workers)]
         self._latest: WeightUpdate | None = None
         self._restarts: set[asyncio.Task[None]] = set()
-        self._events: list[str] = []
         self._last_event = ""
 
-    def take_events(self) -> list[str]:
-        """What happened to workers since the last call, a sentence each."""
-        taken, self._events = self._events, []
-        return taken
-
-    def _event(self, text: str) -> None:
-        self._events.append(text)
-        self._last_event = text
+    def _event(self, sentence: str) -> None:
+        self._last_event = sentence
+        self._on_event(sentence)
 
     @property
     def slots(self) -> list[Slot]:
@@ -132,8 +134,8 @@ class Fleet:
             group: Group = await _bounded(ref, self._limits.request_s, what)
             await self._until_verified(slot, incarnation, group.newest_version)
             return group
-        except (ray.exceptions.RayActorError, TimeoutError) as error:
-            self.replace(slot, incarnation, str(error).splitlines()[0])
+        except (ray.exceptions.RayActorError, EngineUnusable, TimeoutError) as error:
+            self.replace(slot, incarnation, _first_cause(error))
             raise WorkerLost(f"rollout worker {slot.index}: {error}") from error
         finally:
             slot.running -= 1
@@ -201,6 +203,8 @@ class Fleet:
         """End the engines; those that do not answer in time are killed."""
         for task in self._restarts:
             task.cancel()
+        # A restart that is cut short kills what it had started, which must happen while Ray still runs.
+        await asyncio.gather(*self._restarts, return_exceptions=True)
         actors = [s.actor for s in self._slots if s.actor is not None]
         closing = [asyncio.wrap_future(a.close.remote().future()) for a in actors]
         if closing:

@@ -36,6 +36,8 @@ def start_ray(config: Config) -> None:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     # Ray lowers the priority of its workers by 15; ours are the job itself and share the machine as equals.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    # A call after the end of the run is a mistake; by default Ray would start again for it, and stay.
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     common: dict[str, Any] = {
         "log_to_driver": False,
         "logging_level": "ERROR",

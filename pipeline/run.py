@@ -112,8 +112,6 @@ class TrainingLoop:
             self.console.step(record.row())
             if record.step == self.config.train.total_steps or _due(self.config.checkpoint.every, record.step):
                 await self._save(record.step)
-            for event in self.parts.fleet.take_events():
-                self.console.note(event)
 
     async def _step(self) -> StepRecord:
         timer, version, generated = StepTimer(), self.run.version, self.rollouts.num_generated_tokens

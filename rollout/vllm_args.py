@@ -7,6 +7,7 @@ from configs.pinned import merge_engine_args
 from configs.schema import Config
 
 CPU_BLOCK_TOKENS = 128
+CPU_BATCHED_TOKENS = 4096
 CPU_KV_CACHE_LIMIT_BYTES = 2 << 30
 MAX_SEQUENCES = 1024
 WORKER_EXTENSION = "rollout.weight_worker.WeightWorker"
@@ -81,6 +82,10 @@ def cpu_args(config: Config, shape: KVShape) -> dict[str, Any]:
         "enforce_eager": True,
         "kv_cache_memory_bytes": cpu_kv_cache_bytes(config, shape),
         "block_size": CPU_BLOCK_TOKENS,
+        # After a part of a prompt vLLM winds the request's own random generator back, which a CPU generator
+        # cannot do: the engine dies. So prompts are never divided.
+        "enable_chunked_prefill": False,
+        "max_num_batched_tokens": max(CPU_BATCHED_TOKENS, max_model_len(config)),
     }
 
 

@@ -7,6 +7,7 @@ import pytest
 import ray
 
 from pipeline.fleet import Fleet, FleetLimits, NoWorkersLeft, WorkerLost
+from rollout.errors import EngineUnusable
 from rollout.types import Sampling, UpdateReport, WeightUpdate
 from tests.pipeline.groups import group, prompts
 
@@ -68,14 +69,16 @@ def actors(monkeypatch):
     return made
 
 
-def make_fleet(actors, num_workers=1, max_restarts=2, prepare=lambda actor, nth: None, request_s=5.0):
+def make_fleet(
+    actors, num_workers=1, max_restarts=2, prepare=lambda actor, nth: None, request_s=5.0, on_event=lambda text: None
+):
     def spawn(index):
         actor = StandInActor(index)
         actors.append(actor)
         prepare(actor, len(actors))
         return actor
 
-    return Fleet(spawn, num_workers, FleetLimits(5.0, request_s, 5.0, max_restarts))
+    return Fleet(spawn, num_workers, FleetLimits(5.0, request_s, 5.0, max_restarts), on_event)
 
 
 def update(version):
@@ -104,7 +107,8 @@ def test_a_group_of_an_unverified_version_waits_for_the_proof(actors):
 
 def test_a_failed_update_discards_what_was_sampled_and_replaces_the_worker(actors):
     async def body():
-        fleet = make_fleet(actors)
+        events: list[str] = []
+        fleet = make_fleet(actors, on_event=events.append)
         await fleet.start()
         actors[0].next_group = group("g0", (0, 1))
         actors[0].fail_update = True
@@ -117,7 +121,45 @@ def test_a_failed_update_discards_what_was_sampled_and_replaces_the_worker(actor
         assert actors[0].killed
         assert actors[1].updates == [1]  # the replacement holds the published weights before it serves
         assert fleet.pick().verified_version == 1
-        assert any("probe disagrees" in e for e in fleet.take_events())
+        assert any("probe disagrees" in e for e in events)
+
+    asyncio.run(body())
+
+
+def test_an_unusable_engine_is_replaced_and_its_group_lost(actors):
+    async def body():
+        fleet = make_fleet(actors)
+        await fleet.start()
+        actors[0].generate_group = Method(raise_unusable)
+        with pytest.raises(WorkerLost, match="its engine process died"):
+            await fleet.generate(fleet.pick(), "g0", prompts(1)[0], 0, SAMPLING, 1)
+        await settle()
+        assert actors[0].killed and len(actors) == 2
+
+    asyncio.run(body())
+
+
+def raise_unusable(*_):
+    raise EngineUnusable(0, "its engine process died")
+
+
+def test_closing_ends_a_restart_before_anything_else(actors):
+    async def body():
+        fleet = make_fleet(actors)
+        await fleet.start()
+        started = concurrent.futures.Future()  # the replacement never starts
+
+        def prepare(index):
+            actor = StandInActor(index)
+            actor.start = Method(lambda: started)
+            actors.append(actor)
+            return actor
+
+        fleet._spawn = prepare
+        fleet.replace(fleet.slots[0], 1, "killed")
+        await settle()
+        await fleet.close(0.1)
+        assert [a.killed for a in actors] == [True, True]
 
     asyncio.run(body())
 
