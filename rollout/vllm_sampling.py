@@ -12,6 +12,8 @@ from rollout.types import Completion, FinishReason, Sampling
 
 # top-k keeps every token that ties with the k-th, so a few more than k are asked for.
 TIES = 8
+# The kept set travels with every token; a whole large vocabulary would be megabytes a token.
+MAX_KEPT = 4096
 
 
 def sampling_params(sampling: Sampling, end_token_ids: Sequence[int], vocab_size: int) -> SamplingParams:
@@ -26,6 +28,7 @@ def sampling_params(sampling: Sampling, end_token_ids: Sequence[int], vocab_size
         stop_token_ids=sorted({*end_token_ids, *sampling.stop_token_ids}),
         ignore_eos=True,
         logprobs=num_logprobs(sampling, vocab_size),
+        flat_logprobs=True,
         detokenize=False,
         skip_clone=True,
         output_kind=RequestOutputKind.FINAL_ONLY,
@@ -56,6 +59,19 @@ def score_params() -> SamplingParams:
     )
 
 
+def check_kept_set(sampling: Sampling, vocab_size: int) -> None:
+    """Refuse truncated sampling whose kept set could be a whole large vocabulary.
+
+    Raises:
+        ValueError: top-p without top-k over more than MAX_KEPT tokens.
+    """
+    if truncates(sampling) and num_logprobs(sampling, vocab_size) > MAX_KEPT:
+        raise ValueError(
+            f"rollout.sampling.top_p={sampling.top_p:g} with top_k={sampling.top_k} may keep {vocab_size} tokens at "
+            f"every position, and the trainer needs them all; set rollout.sampling.top_k to at most {MAX_KEPT - TIES}"
+        )
+
+
 def to_completion(output: Any, sampling: Sampling, vocab_size: int) -> Completion:
     """Our completion from vLLM's `CompletionOutput`.
 
@@ -68,21 +84,28 @@ def to_completion(output: Any, sampling: Sampling, vocab_size: int) -> Completio
     if output.logprobs is None or len(output.logprobs) != len(token_ids):
         raise ValueError(f"the engine returned logprobs for {len(output.logprobs or ())} of {len(token_ids)} tokens")
     finish_reason: FinishReason = output.finish_reason
+    rows = logprob_rows(output.logprobs)
     return Completion(
         token_ids=token_ids,
-        logprobs=tuple(float(at[t].logprob) for t, at in zip(token_ids, output.logprobs, strict=True)),
+        logprobs=tuple(row[token] for token, row in zip(token_ids, rows, strict=True)),
         versions=token_versions(output.weight_versions, len(token_ids)),
         finish_reason=finish_reason,
-        kept_token_ids=_kept(output.logprobs, sampling, vocab_size) if truncates(sampling) else None,
+        kept_token_ids=_kept(rows, sampling, vocab_size) if truncates(sampling) else None,
     )
 
 
-def _kept(
-    logprobs: Sequence[Mapping[int, Any]], sampling: Sampling, vocab_size: int
-) -> tuple[tuple[int, ...], ...]:
+def logprob_rows(flat: Any) -> list[dict[int, float]]:
+    """Token → logprob at each position [R], from vLLM's flat lists, or from its list of dicts (older engines)."""
+    if isinstance(flat, list):
+        return [{token: float(at.logprob) for token, at in row.items()} for row in flat]
+    spans = zip(flat.start_indices, flat.end_indices, strict=True)
+    return [dict(zip(flat.token_ids[start:end], flat.logprobs[start:end], strict=True)) for start, end in spans]
+
+
+def _kept(rows: Sequence[Mapping[int, float]], sampling: Sampling, vocab_size: int) -> tuple[tuple[int, ...], ...]:
     asked = num_logprobs(sampling, vocab_size)
-    kept = tuple(kept_token_ids({t: p.logprob for t, p in at.items()}) for at in logprobs)
-    if asked < vocab_size and any(len(at) >= asked for at in kept):
+    kept = tuple(kept_token_ids(row) for row in rows)
+    if asked < vocab_size and any(len(tokens) >= asked for tokens in kept):
         raise ValueError(f"more than {TIES - 1} tokens tie with the last one that top_k={sampling.top_k} keeps")
     return kept
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from configs.schema import Config
-from rollout.cpu_process import apply_cpu_environment
+from rollout.cpu_process import apply_cpu_environment, apply_gpu_environment
 from rollout.errors import EngineUnusable
 from rollout.in_flight_update import InFlightUpdate
 from rollout.time_limit import Deadline
@@ -53,8 +53,8 @@ class VllmV1Engine:
     def _build(self) -> None:
         from vllm.platforms import current_platform
 
-        if current_platform.is_cpu():
-            apply_cpu_environment()
+        on_cpu = current_platform.is_cpu()
+        (apply_cpu_environment if on_cpu else apply_gpu_environment)()
         from transformers import AutoConfig
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM
@@ -62,7 +62,6 @@ class VllmV1Engine:
         model = self._config.model
         hf_config = AutoConfig.from_pretrained(model.path, trust_remote_code=model.trust_remote_code)
         text_config = hf_config.get_text_config()
-        on_cpu = current_platform.is_cpu()
         tokenizer = load_tokenizer(model.path, model.trust_remote_code)
         self._end_token_ids = eos_token_ids(tokenizer, model.path)
         self._vocab_size = text_config.vocab_size
@@ -94,9 +93,10 @@ class VllmV1Engine:
         await self._llm.init_weight_transfer_engine(WeightTransferInitRequest(init_info={}))
 
     async def generate(self, request_id: str, prompt_token_ids: Sequence[int], sampling: Sampling) -> Completion:
-        from rollout.vllm_sampling import sampling_params, to_completion
+        from rollout.vllm_sampling import check_kept_set, sampling_params, to_completion
 
         self._require_room(len(prompt_token_ids), sampling.max_new_tokens)
+        check_kept_set(sampling, self._vocab_size)
         params = sampling_params(sampling, self._end_token_ids, self._vocab_size)
         async with self._slots:
             output = await self._request(request_id, prompt_token_ids, params)

@@ -235,6 +235,18 @@ def test_a_probe_that_disagrees_lets_nothing_out_under_the_new_label(engine_sess
     assert all(isinstance(o, EngineUnusable) or max(o.versions) <= old for o in outcomes)
 
 
+def test_a_wait_that_takes_too_long_ends_and_is_named(engine_session, policy, monkeypatch):
+    engine, old = engine_session.engine, engine_session.engine.version
+    update = policy.publish(engine_session.next_version(), engine_session.publish_folder)
+    monkeypatch.setattr(engine._config.rollout.weight_sync, "timeout_s", 1e-3)
+    with pytest.raises(UpdateFailed, match=r"waited for the engine to pause, .* within 0\.001 s"):
+        engine_session.run(engine.update(update))
+    engine_session.forgive()
+    c = generate(engine_session, Sampling(0.7, 30, seed=2))
+    assert set(c.versions) == {old}
+    assert largest_difference(c.logprobs, policy.response_logprobs(PROMPT, c, 0.7)) < AGREE
+
+
 def test_versions_only_rise(engine_session, policy):
     with pytest.raises(ValueError, match="is at version"):
         engine_session.run(

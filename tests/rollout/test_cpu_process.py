@@ -1,4 +1,4 @@
-from rollout.cpu_process import cpu_environment
+from rollout.cpu_process import ANYWHERE, cpu_environment
 
 
 def test_threads_are_counted_unbound_and_sleep_when_idle():
@@ -12,3 +12,7 @@ def test_threads_are_counted_unbound_and_sleep_when_idle():
 def test_what_the_run_or_the_user_set_stays():
     env = cpu_environment({"OMP_NUM_THREADS": "3", "VLLM_CPU_OMP_THREADS_BIND": "0-3"}, num_cores=8)
     assert "OMP_NUM_THREADS" not in env and "VLLM_CPU_OMP_THREADS_BIND" not in env
+
+
+def test_nothing_is_reported_to_anyone():
+    assert cpu_environment({}, num_cores=8)["VLLM_NO_USAGE_STATS"] == ANYWHERE["VLLM_NO_USAGE_STATS"] == "1"
