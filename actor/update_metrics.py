@@ -83,6 +83,7 @@ def _new_old(tokens: TokenBatch, terms: LossTerms, per_sequence: bool, clip: tup
     outside = (ratio < 1 - clip[0]) | (ratio > 1 + clip[1])
     return {
         "rl/clamp_log_ratio_new_old_indicator": Metric.over(outside.double(), mask),
+        "rl/logprobs": Metric.over(terms.logprobs, tokens.mask),
         "rl/ratio_new_old": Metric.over(ratio, mask, extremes=True),
         # k3 of KL(behavior ‖ current): its samples are the behavior policy's, as these are.
         "rl/kl_new_old": Metric.over(kl_k3(terms.behavior, terms.logprobs), tokens.mask),

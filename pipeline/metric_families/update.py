@@ -85,6 +85,7 @@ RL = MetricFamily(
             "exp(logprobs − behavior_logprobs)",
             "average within 1e-3 of 1",
         ),
+        MetricDoc("rl/logprobs/avg", "Current policy's logprobs of the sampled tokens.", "", "rises as entropy falls"),
         MetricDoc("rl/entropy/avg", "As ppo_actor/update/entropy."),
         MetricDoc("rl/ess/avg", "Effective sample size of that ratio.", "(Σw)² ÷ (n·Σw²)", "near 1"),
     ),

@@ -39,6 +39,7 @@ def test_values_by_hand():
         "ppo_actor/update/dual_clip_ratio/avg": 0.0,
         "ppo_actor/update/entropy/avg": 1.5,
         "rl/entropy/avg": 1.5,
+        "rl/logprobs/avg": (math.log(0.3) + math.log(0.1)) / 2,
         "rl/ratio_new_old/avg": (3.0 + 0.5) / 2,
         "rl/clamp_log_ratio_new_old_indicator/avg": 1.0,
         "rl/kl_new_old/avg": ((3 - 1 - math.log(3)) + (0.5 - 1 - math.log(0.5))) / 2,

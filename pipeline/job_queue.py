@@ -1,0 +1,126 @@
+"""Training runs, each in a process of its own, one after the other or several at a time; goes on where it stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from pipeline.json_lines import read_json_lines
+from pipeline.run_folder import RunFolder
+
+POLL_S = 1.0
+STOP_TIMEOUT_S = 20.0
+
+
+@dataclass
+class Job:
+    """One run; a finished one has a summary.json."""
+
+    variant: str
+    seed: int
+    folder: RunFolder
+    config: Path
+    overrides: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)  # on top of this process's own
+    process: subprocess.Popen[bytes] | None = None
+    failed: bool = False
+
+    @property
+    def finished(self) -> bool:
+        return self.folder.summary.exists()
+
+    def state(self) -> str:
+        if self.finished:
+            return "finished"
+        if self.failed:
+            return f"failed, see {self.folder.root / 'run.log'}"
+        return "running" if self.process else "waiting"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Metrics so far, one row a step."""
+        return read_json_lines(self.folder.metrics) if self.folder.metrics.exists() else []
+
+    def summary(self) -> dict[str, Any]:
+        """Of a finished run."""
+        summary: dict[str, Any] = json.loads(self.folder.summary.read_text())
+        return summary
+
+    def start(self) -> None:
+        """Start, or go on with, the run; its output is appended to run.log."""
+        self.folder.root.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pipeline.cli", "train", "--config", str(self.config), *self.overrides]
+        command += [f"run.seed={self.seed}", f"run.dir={self.folder.root}"]
+        with (self.folder.root / "run.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=os.environ | dict(self.env)
+            )
+
+    def collect(self) -> None:
+        """Notice that the process ended."""
+        if self.process is not None and self.process.poll() is not None:
+            self.failed = not self.finished
+            self.process = None
+
+
+class JobQueue:
+    """Runs the jobs that are not finished, in their order, `parallel` at a time."""
+
+    def __init__(self, jobs: Sequence[Job], parallel: int, console: Console) -> None:
+        self.jobs = list(jobs)
+        self._parallel, self._console = parallel, console
+
+    def run(self) -> None:
+        """Until every job has finished or failed; an interruption stops the running ones where they can go on."""
+        with Live(self._table(), console=self._console, refresh_per_second=1, auto_refresh=False) as live:
+            try:
+                for _ in self._advance():
+                    live.update(self._table(), refresh=True)
+                    time.sleep(POLL_S)
+                live.update(self._table(), refresh=True)
+            finally:
+                self._stop()
+
+    def _advance(self) -> Iterator[None]:
+        while any(not j.finished and not j.failed for j in self.jobs):
+            for job in self.jobs:
+                job.collect()
+            running = sum(j.process is not None for j in self.jobs)
+            for job in [j for j in self.jobs if j.state() == "waiting"][: self._parallel - running]:
+                job.start()
+            yield
+
+    def _stop(self) -> None:
+        running = [j.process for j in self.jobs if j.process is not None and j.process.poll() is None]
+        for process in running:
+            os.kill(process.pid, signal.SIGINT)
+        for process in running:
+            try:
+                process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def _table(self) -> Table:
+        table = Table("variant", "seed", "state", "step", "reward", "eval")
+        for job in self.jobs:
+            rows = job.rows()
+            last = rows[-1] if rows else {}
+            evals = [r["eval/reward"] for r in rows if r.get("eval/reward") is not None]
+            table.add_row(
+                job.variant,
+                str(job.seed),
+                job.state(),
+                str(last.get("step", "–")),
+                f"{last['rl/reward']:.3f}" if last.get("rl/reward") is not None else "–",
+                f"{evals[-1]:.3f}" if evals else "–",
+            )
+        return table
