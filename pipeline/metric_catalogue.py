@@ -94,6 +94,7 @@ SPEED = MetricFamily(
         MetricDoc("timing/step_s", "The whole step."),
         MetricDoc("timing/wait_batch_s", "Waiting for enough groups."),
         MetricDoc("timing/build_batch_s", "Advantages and packing plan."),
+        MetricDoc("timing/parity_s", "Scoring fresh completions at the trainer's own version (consistency.every)."),
         MetricDoc("timing/train_s", "The training step on all ranks."),
         MetricDoc("timing/pack_s", "Rank 0: packing micro-batches."),
         MetricDoc(

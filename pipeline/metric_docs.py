@@ -1,13 +1,13 @@
 """What a recorded metric means and where it is healthy: one catalogue for the documentation and the report.
 
-A name may hold `{k}` (a lag), `{method}` (a proximal approximation) and `{avg|min|max}`.
+A name may hold `{k}` (a lag), `{method}` (a proximal approximation) and `{avg,min,max}`.
 """
 
 import re
 from dataclasses import dataclass
 from functools import cache
 
-STATISTICS = "{avg|min|max}"
+STATISTICS = "{avg,min,max}"
 PLACEHOLDERS = {
     "{k}": r"\d+",
     "{method}": "loglinear|linear|rollout",

@@ -22,7 +22,7 @@ One object a step in `RUN/metrics.jsonl`, with `step`, `version` (after the step
 began) and the metrics below. A value that is not finite is written as `null`. `proxrl report` draws them, with the
 healthy ranges where they are numbers.
 
-`{avg|min|max}` stands for three metrics: mean, smallest and largest value over the response tokens in the loss, unless
+`{avg,min,max}` stands for three metrics: mean, smallest and largest value over the response tokens in the loss, unless
 said otherwise, of all micro-batches and ranks together. `{k}` is a lag, `{bucket}` is nothing, `lag_{k}/` or
 `stale_kv/`, and `{method}` is `loglinear`, `linear` or `rollout`. A metric without values in a step is left out.
 """
@@ -33,8 +33,7 @@ def cell(text: str) -> str:
 
 
 def row(doc: MetricDoc) -> str:
-    formula = f"`{doc.formula}`" if doc.formula else ""
-    return f"| `{cell(doc.name)}` | {cell(doc.meaning)} | {cell(formula)} | {cell(doc.healthy)} |"
+    return f"| `{doc.name}` | {cell(doc.meaning)} | {cell(doc.formula)} | {cell(doc.healthy)} |"
 
 
 def family(found: MetricFamily) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pipeline.metric_docs import metric_doc
 from pipeline.report.run_data import RunData
-from rollout.probe import probe_limit
+from rollout.probe import LIMITS, probe_limit
 
 LAG_0_DIFF = "mismatch/lag_0/abs_logp_diff/avg"
 LAG_0_RELATIVE = "mismatch/lag_0/rel_logp_diff/avg"
@@ -26,7 +26,10 @@ class Thresholds:
 def thresholds(metric: str, runs: Sequence[RunData]) -> Thresholds:
     """Lines of one metric's plot. Those that follow a setting are drawn where all runs share it."""
     if metric == LAG_0_DIFF:
-        return Thresholds(high=LAG_0_LIMITS.get(str(_shared(runs, "model.dtype"))))
+        dtype = str(_shared(runs, "model.dtype"))
+        configured = _shared(runs, "consistency.limit")
+        alarm = float(configured) if isinstance(configured, int | float) else LIMITS.get(dtype)
+        return Thresholds(high=LAG_0_LIMITS.get(dtype), alarm=alarm)
     if metric == LAG_0_RELATIVE:
         return Thresholds(high=RELATIVE_LIMIT)
     if metric == "rl/lag_max":
@@ -40,7 +43,7 @@ def thresholds(metric: str, runs: Sequence[RunData]) -> Thresholds:
 
 def _probe_limit(runs: Sequence[RunData]) -> float | None:
     configured, dtype = _shared(runs, "rollout.weight_sync.probe_limit"), _shared(runs, "model.dtype")
-    if not isinstance(dtype, str) or dtype not in LAG_0_LIMITS:
+    if not isinstance(dtype, str) or dtype not in LIMITS:
         return None
     return probe_limit(float(configured) if isinstance(configured, int | float) else None, dtype)
 

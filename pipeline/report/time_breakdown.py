@@ -9,6 +9,7 @@ TRAIN = "train"
 LAPS = {
     "wait_batch": "waiting for a batch",
     "build_batch": "building the batch",
+    "parity": "measuring agreement",
     TRAIN: "training, other",
     "wait_update": "waiting for the workers' update",
     "publish": "publishing weights",

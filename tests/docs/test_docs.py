@@ -18,11 +18,11 @@ from pipeline.metric_docs import PLACEHOLDERS, metric_doc
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-SECTIONS = "run|scheduler|model|dataset|reward|rollout|actor|train|eval|checkpoint|trackers"
+SECTIONS = "run|scheduler|model|dataset|reward|rollout|actor|train|eval|checkpoint|trackers|consistency"
 KEY = re.compile(rf"(?:{SECTIONS})\.[a-z][a-z0-9_.]*")
 METRIC = re.compile(
     r"(?:rl|eval|mismatch|ppo_actor|actor|buffer|timing|throughput|weight_sync|version_stats|behavior_correction"
-    r"|advantages|pipeline)/[\w/{}|…]+"
+    r"|advantages|pipeline)/[\w/{},…]+"
 )
 
 
@@ -124,7 +124,7 @@ def test_metrics_page_is_that_of_the_catalogue():
     finally:
         sys.path.remove(str(ROOT / "scripts"))
     assert (ROOT / "docs" / "metrics.md").read_text() == page(), "run python scripts/generate_metric_docs.py"
-    assert set(PLACEHOLDERS) == {"{k}", "{method}", "{avg|min|max}", "{bucket}"}
+    assert set(PLACEHOLDERS) == {"{k}", "{method}", "{avg,min,max}", "{bucket}"}
 
 
 def test_pinned_arguments_and_engines_are_those_of_the_code():

@@ -77,8 +77,10 @@ def test_lines_follow_the_settings_that_runs_share(tmp_path):
     fp32 = run_with(tmp_path, "a", model={"dtype": "float32"}, rollout={"max_head_offpolicyness": 2})
     bf16 = run_with(tmp_path, "b", model={"dtype": "bfloat16"}, rollout={"max_head_offpolicyness": 2})
     lag_0 = "mismatch/lag_0/abs_logp_diff/avg"
-    assert thresholds(lag_0, [fp32]) == Thresholds(high=1e-4)
-    assert thresholds(lag_0, [bf16]) == Thresholds(high=1e-2)
+    assert thresholds(lag_0, [fp32]) == Thresholds(high=1e-4, alarm=1e-4)
+    assert thresholds(lag_0, [bf16]) == Thresholds(high=1e-2, alarm=0.1)
+    strict = run_with(tmp_path, "c", model={"dtype": "bfloat16"}, consistency={"limit": 0.05})
+    assert thresholds(lag_0, [strict]) == Thresholds(high=1e-2, alarm=0.05)
     assert thresholds(lag_0, [fp32, bf16]) == Thresholds()
     assert thresholds("rl/lag_max", [fp32, bf16]) == Thresholds(alarm=2.0)
     assert thresholds("weight_sync/probe_mean_abs_diff", [bf16]) == Thresholds(alarm=0.1)
