@@ -80,6 +80,14 @@ class EvalConfig:
 
 
 @dataclass
+class ConsistencyConfig:
+    every: int = doc(10, "Steps between parity samples (fresh completions that both halves score); 0 takes none.")
+    num_samples: int = doc(2, "Completions of each rollout worker in one parity sample.")
+    limit: float | None = doc(None, "Largest mean |δ| at lag 0; null means the limit for model.dtype.")
+    action: Literal["warn", "stop"] = doc("warn", "What happens above the limit: a note, or the end of the run.")
+
+
+@dataclass
 class CheckpointConfig:
     every: int = doc(0, "Steps between checkpoints of the policy; 0 writes one at the end only.")
     keep: int = doc(2, "Newest checkpoints kept.")
@@ -105,6 +113,7 @@ class Config:
     actor: ActorConfig = field(default_factory=ActorConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
+    consistency: ConsistencyConfig = field(default_factory=ConsistencyConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
     trackers: TrackerConfig = field(default_factory=TrackerConfig)
 

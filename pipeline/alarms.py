@@ -36,19 +36,29 @@ def _workers(last: Row, setting: Setting) -> list[str]:
 
 
 def _agreement(last: Row, setting: Setting) -> list[str]:
-    found = []
-    limit, difference = LIMITS.get(setting("model.dtype")), last.get("mismatch/lag_0/abs_logp_diff/avg")
-    if limit is not None and difference is not None and difference > limit:
-        found.append(
-            f"sampler and trainer differ by {difference:.1e} a token at lag 0 (limit {limit:g}); "
-            "go through the checks in docs/consistency.md"
-        )
+    apart = disagreement(last, setting)
+    found = [apart] if apart else []
     ess = last.get("mismatch/ess/avg")
     if ess is not None and ess < LEAST_ESS:
         found.append(
             f"the effective sample size is {ess:.0%}; lower rollout.max_head_offpolicyness or the learning rate"
         )
     return found
+
+
+def disagreement(last: Row, setting: Setting) -> str | None:
+    """The sentence for a lag-0 mismatch above its limit; it names the check to begin with."""
+    limit = setting("consistency.limit") or LIMITS.get(setting("model.dtype"))
+    difference = last.get("mismatch/lag_0/abs_logp_diff/avg")
+    if limit is None or difference is None or difference <= limit:
+        return None
+    probe = last.get("weight_sync/probe_mean_abs_diff") or 0.0
+    # The probe scores given tokens; a sample also goes through the sampler's own treatment of logits.
+    rung = "weights" if probe > limit else "logits processing (temperature, top_p, top_k)"
+    return (
+        f"sampler and trainer differ by {difference:.1e} a token at lag 0 (limit {limit:g}); "
+        f"begin with the check of {rung} in docs/consistency.md"
+    )
 
 
 def _update(last: Row) -> list[str]:

@@ -10,10 +10,17 @@
 import asyncio
 import signal
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
+from omegaconf import OmegaConf
+
+from actor.metrics import Metrics, merge
 from configs.schema import Config
+from pipeline.alarms import alarms, disagreement
 from pipeline.assembly import Parts, probe_token_ids, started
 from pipeline.batching import StepBatch, build_batch
 from pipeline.checkpoints import Checkpoint
@@ -21,6 +28,7 @@ from pipeline.console import RunConsole
 from pipeline.evaluation import Evaluation, evaluate
 from pipeline.failures import RunFailed
 from pipeline.kl_rewards import kl_token_rewards
+from pipeline.parity_sample import parity_metrics
 from pipeline.reference_scores import reference_logprobs
 from pipeline.resume import Resumable, open_run
 from pipeline.rollouts import Rollouts
@@ -75,6 +83,7 @@ class TrainingLoop:
     console: RunConsole
     rollouts: Rollouts = field(init=False)
     _feeder: asyncio.Task[None] = field(init=False)
+    _alarms: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rollouts = self.run.make_rollouts(self.parts.fleet)
@@ -110,6 +119,7 @@ class TrainingLoop:
             self.run.metrics.write(record.row())
             self.run.trackers.log(record.row())
             self.console.step(record.row())
+            self._watch(record.row())
             if record.step == self.config.train.total_steps or _due(self.config.checkpoint.every, record.step):
                 await self._save(record.step)
 
@@ -119,6 +129,8 @@ class TrainingLoop:
         wait_s = timer.lap("wait_batch")
         batch = await self._batch(groups)
         timer.lap("build_batch")
+        parity = await self._parity(version)
+        timer.lap("parity")
         metrics, timings = await self.parts.trainer.step(version, batch.shares, batch.denominators)
         train_s = timer.lap("train")
         reports = await self.parts.sync.finish_update()
@@ -130,7 +142,7 @@ class TrainingLoop:
         timer.lap("write_trajectories")
         self.run.train_time_s += timer.total_s
         record = StepRecord(step=self.run.version, version=self.run.version, time_s=self.run.time_s)
-        record.add_metrics(metrics)
+        record.add_metrics(merge([metrics, parity]))
         record.add(rollout_metrics(groups, version), batch.advantage_metrics, timings, timer.metrics())
         generated = self.rollouts.num_generated_tokens - generated
         record.add(throughput_metrics(generated, batch.num_tokens, timer.total_s, train_s, wait_s))
@@ -139,6 +151,24 @@ class TrainingLoop:
         restarts = self.parts.fleet.num_restarts
         record.add(buffer_metrics(len(self.rollouts.buffer), admission.running, self.rollouts.counts, restarts))
         return record
+
+    async def _parity(self, version: int) -> Metrics:
+        """Every few steps, fresh completions at the trainer's own version: agreement measured whatever the lag."""
+        if not self.config.consistency.every or version % self.config.consistency.every:
+            return {}
+        await self.parts.sync.settle_update()
+        return await parity_metrics(self.config, self.parts.fleet, self.parts.trainer, self.run.train_prompts, version)
+
+    def _watch(self, row: Mapping[str, Any]) -> None:
+        """Show alarms when they appear, and end the run where the config asks for it."""
+        setting = partial(OmegaConf.select, OmegaConf.structured(self.config))
+        found = alarms(row, setting)
+        for sentence in found:
+            if sentence not in self._alarms:
+                self.console.note(f"alarm at step {row['step']}: {sentence}")
+        self._alarms = found
+        if self.config.consistency.action == "stop" and (reason := disagreement(row, setting)) is not None:
+            raise RunFailed(reason)
 
     async def _batch(self, groups: list[Group]) -> StepBatch:
         actor, token_rewards = self.config.actor, None

@@ -49,8 +49,15 @@ class TrainerGroup:
 
     async def score_reference(self, shares: Sequence[list[list[TrainSequence]]]) -> list[list[list[float]]]:
         """Reference logprobs of each rank's micro-batches `[rank][micro-batch][sequence]`, flat by sequence."""
-        refs = [r.score.remote(share, True) for r, share in zip(self._ranks, shares, strict=True)]
-        return await self._gather(refs, "the reference's logprobs", self._call_timeout_s)
+        return await self._score(shares, of_reference=True)
+
+    async def score(self, shares: Sequence[list[list[TrainSequence]]]) -> list[list[list[float]]]:
+        """The policy's logprobs of the same, at the run's temperature."""
+        return await self._score(shares, of_reference=False)
+
+    async def _score(self, shares: Sequence[list[list[TrainSequence]]], of_reference: bool) -> list[list[list[float]]]:
+        refs = [r.score.remote(share, of_reference) for r, share in zip(self._ranks, shares, strict=True)]
+        return await self._gather(refs, "logprobs of the trainer", self._call_timeout_s)
 
     async def publish(self, version: int, directory: str, probe_token_ids: Sequence[int]) -> WeightUpdate:
         """Gather the weights into bucket files under `directory` and score the probe with them."""

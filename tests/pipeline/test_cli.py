@@ -92,6 +92,7 @@ def test_every_key_is_printed_once() -> None:
         "train",
         "eval",
         "checkpoint",
+        "consistency",
         "trackers",
     }
 
