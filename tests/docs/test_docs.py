@@ -15,6 +15,7 @@ from configs.loader import load_config
 from configs.pinned import PINNED_ENGINE_ARGS
 from pipeline.cli import app
 from pipeline.metric_docs import PLACEHOLDERS, metric_doc
+from pipeline.parity.spec import load_spec
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -82,6 +83,9 @@ def test_every_config_of_a_command_resolves_with_its_overrides(page, monkeypatch
             continue
         config = words[words.index("--config") + 1]
         assert (ROOT / config).is_file(), line
+        if "parity" in words:
+            assert load_spec(Path(config), []).of_role("final"), line
+            continue
         overrides = [w for w in words if re.match(rf"(?:{SECTIONS})\.[\w.]+=", w)]
         grid = [w for w in overrides if words[words.index(w) - 1] == "--grid"]
         load_config(config, [o for o in overrides if o not in grid])
