@@ -90,6 +90,9 @@ class CheckpointStore:
         final = self._root / f"step-{step:06d}"
         shutil.rmtree(final, ignore_errors=True)
         os.replace(partial, final)
+        # Newer ones were damaged and passed over; they would push whole ones out of the `keep` newest.
+        for newer in [c for c in self.all() if c.step > step]:
+            shutil.rmtree(newer.path, ignore_errors=True)
         for old in self.all()[: -self._keep]:
             shutil.rmtree(old.path, ignore_errors=True)
         return Checkpoint(final)

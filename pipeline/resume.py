@@ -23,6 +23,7 @@ from pipeline.rollouts import Rollouts
 from pipeline.run_folder import RunFolder
 from pipeline.run_state import RunState
 from pipeline.trackers import Trackers
+from pipeline.trajectory_log import remove_trajectories_after
 from rollout.dataset import load_prompts
 from rollout.dataset_source import DatasetKeys
 from rollout.model_files import context_length
@@ -167,6 +168,7 @@ def open_run(config: Config) -> Iterator[Resumable]:
         step = restored.version if restored else 0
         _cut(folder.metrics, restored.metrics_bytes if restored else 0)
         _cut(folder.ledger, restored.ledger_bytes if restored else 0)
+        remove_trajectories_after(folder.trajectories, step)
         save_config(config, folder.config)
         run = Resumable(
             config=config,

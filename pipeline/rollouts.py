@@ -53,6 +53,7 @@ class Rollouts:
         self._advantage = config.actor.advantage
         self._resample = config.actor.advantage.zero_variance == "resample"
         self._prompts: dict[str, tuple[int, Prompt]] = {}  # group id -> what was asked
+        self._interrupted: deque[str] = deque()  # groups in flight when the run ended, to be asked again first
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()  # something may be issued
         self._arrived = asyncio.Event()  # something may be consumed
@@ -71,15 +72,24 @@ class Rollouts:
                 continue
 
     def _issue(self, slot: Slot) -> None:
-        epoch, prompt = self._cursor.next()
-        group_id = f"g{self.next_group:08d}"
-        self.next_group += 1
+        group_id = self._interrupted_group() if self._interrupted else self._next_group()
+        epoch, prompt = self._prompts[group_id]
         self.admission.start()
-        self._prompts[group_id] = (epoch, prompt)
         self._record("issued", group_id)
         task = asyncio.ensure_future(self._generate(slot, group_id, epoch, prompt))
         self._tasks.add(task)
         task.add_done_callback(self._finish_task)
+
+    def _next_group(self) -> str:
+        group_id = f"g{self.next_group:08d}"
+        self.next_group += 1
+        self._prompts[group_id] = self._cursor.next()
+        return group_id
+
+    def _interrupted_group(self) -> str:
+        group_id = self._interrupted.popleft()
+        self._record("requeued", group_id, "resumed")
+        return group_id
 
     def _finish_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -169,7 +179,11 @@ class Rollouts:
         return [(gid, epoch, p.prompt_id) for gid, (epoch, p) in asked if gid not in waiting]
 
     def restore(self, state: RunState, prompts: Mapping[str, Prompt]) -> None:
-        """Go on as a checkpoint left it: buffered groups wait again, prompts in flight are asked again."""
+        """Go on as a checkpoint left it: buffered groups wait again, prompts in flight are asked again.
+
+        They keep their group ids, and with them the seeds of their requests and their place in the batch, so
+        that a synchronous run goes on exactly as it would have without the interruption.
+        """
         self._cursor.load_state_dict(state.cursor)
         self.next_group = state.next_group
         self.counts.update(state.counts)
@@ -179,7 +193,7 @@ class Rollouts:
             self.admission.accepted += 1
         for group_id, epoch, prompt_id in state.in_flight:
             self._prompts[group_id] = (epoch, prompts[prompt_id])
-            self._put_back(group_id, "resumed")
+            self._interrupted.append(group_id)
 
     async def close(self) -> None:
         """Stop waiting for groups in flight; their prompts stay unanswered."""

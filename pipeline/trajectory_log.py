@@ -21,6 +21,14 @@ def write_trajectories(folder: Path, step: int, groups: Sequence[Group]) -> Path
     return path
 
 
+def remove_trajectories_after(folder: Path, step: int) -> None:
+    """Delete the files of later steps, which are going to be trained again, and what was written in part."""
+    for path in folder.glob("step-*"):
+        number = path.stem.removeprefix("step-")
+        if path.suffix == ".partial" or (number.isdigit() and int(number) > step):
+            path.unlink(missing_ok=True)
+
+
 def _rows(step: int, group: Group) -> Iterator[dict[str, Any]]:
     for sample, t in enumerate(group.trajectories):
         yield {

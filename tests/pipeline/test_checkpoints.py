@@ -53,3 +53,12 @@ def test_run_state_survives_json():
         train_time_s=1.5,
     )
     assert RunState.from_json(json.loads(json.dumps(state.to_json()))) == state
+
+
+def test_damaged_newer_checkpoints_do_not_push_out_whole_ones(tmp_path):
+    store = CheckpointStore(tmp_path, keep=1)
+    for step in (2, 5):
+        write(store, step)
+    (tmp_path / "step-000005" / "policy" / "weights.bin").write_bytes(b"")
+    write(store, 4)  # a run that passed over step 5
+    assert [c.step for c in store.all()] == [4]
