@@ -66,7 +66,7 @@ class CheckpointStore:
 
     def newest_whole(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest undamaged checkpoint, and a sentence for each newer one passed over."""
-        passed_over = []
+        passed_over: list[str] = []
         for checkpoint in reversed(self.all()):
             damage = checkpoint.damage()
             if damage is None:

@@ -13,6 +13,9 @@ from pipeline.failures import RunFailed
 from rollout.errors import EngineUnusable
 from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
 
+DEATHS = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError, ray.exceptions.RaySystemError)
+"""How Ray tells that a process is gone; a process that is out of memory counts as dead."""
+
 
 class WorkerLost(RuntimeError):
     """A rollout worker died, hung or was discarded while it held a request."""
@@ -86,8 +89,20 @@ class Fleet:
         return sum(s.num_restarts for s in self._slots)
 
     async def start(self) -> list[dict[str, Any]]:
-        """Start every engine from the initial weights (version 0); returns what each reports of itself."""
-        return list(await asyncio.gather(*(self._start(s) for s in self._slots)))
+        """Start every engine from the initial weights (version 0); returns what each reports of itself.
+
+        Raises:
+            RunFailed: an engine died while it started, or did not start in time.
+        """
+        return list(await asyncio.gather(*(self._first_start(s) for s in self._slots)))
+
+    async def _first_start(self, slot: Slot) -> dict[str, Any]:
+        try:
+            return await self._start(slot)
+        except (*DEATHS, TimeoutError) as error:
+            raise RunFailed(
+                f"rollout worker {slot.index} did not start: {_first_cause(error)} (see logs/rollout-{slot.index}.log)"
+            ) from error
 
     async def _start(self, slot: Slot) -> dict[str, Any]:
         actor = self._spawn(slot.index)
@@ -134,7 +149,7 @@ class Fleet:
             group: Group = await _bounded(ref, self._limits.request_s, what)
             await self._until_verified(slot, incarnation, group.newest_version)
             return group
-        except (ray.exceptions.RayActorError, EngineUnusable, TimeoutError) as error:
+        except (*DEATHS, EngineUnusable, MemoryError, TimeoutError) as error:
             self.replace(slot, incarnation, _first_cause(error))
             raise WorkerLost(f"rollout worker {slot.index}: {error}") from error
         finally:

@@ -8,7 +8,6 @@
 """
 
 import asyncio
-import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from omegaconf import OmegaConf
+from ray.exceptions import RayTaskError
 
 from actor.metrics import Metrics, merge
 from configs.schema import Config
@@ -26,10 +26,12 @@ from pipeline.batching import StepBatch, build_batch
 from pipeline.checkpoints import Checkpoint
 from pipeline.console import RunConsole
 from pipeline.evaluation import Evaluation, evaluate
-from pipeline.failures import RunFailed
+from pipeline.failures import RunFailed, disk_failure
+from pipeline.interruption import end_on_signals
 from pipeline.kl_rewards import kl_token_rewards
 from pipeline.parity_sample import parity_metrics
 from pipeline.reference_scores import reference_logprobs
+from pipeline.remote_errors import as_local
 from pipeline.resume import Resumable, open_run
 from pipeline.rollouts import Rollouts
 from pipeline.step_metrics import StepTimer, buffer_metrics, rollout_metrics, throughput_metrics
@@ -54,14 +56,20 @@ def train(config: Config) -> Summary:
         except asyncio.CancelledError:
             raise KeyboardInterrupt(f"interrupted; {run.how_to_go_on()}") from None
         except RunFailed as failure:
-            raise RunFailed(f"{failure}; {run.how_to_go_on()}") from failure
+            raise type(failure)(f"{failure}; {run.how_to_go_on()}") from failure
+        except RayTaskError as error:
+            raise _explained(as_local(error), run) from error
+        except OSError as error:
+            raise _explained(error, run) from error
+
+
+def _explained(error: Exception, run: Resumable) -> Exception:
+    failure = error if isinstance(error, RunFailed) else disk_failure(error)
+    return error if failure is None else RunFailed(f"{failure}; {run.how_to_go_on()}")
 
 
 async def _train(run: Resumable, console: RunConsole) -> Summary:
-    main = asyncio.current_task()
-    assert main is not None
-    for sig in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(sig, main.cancel)
+    end_on_signals(console.note)
     probe = probe_token_ids(run.config, run.train_prompts)
     async with started(run.config, run.folder, probe, console) as parts:
         run.record_versions(parts.rollout_info, parts.trainer_info)
@@ -143,7 +151,7 @@ class TrainingLoop:
         self.run.train_time_s += timer.total_s
         record = StepRecord(step=self.run.version, version=self.run.version, time_s=self.run.time_s)
         record.add_metrics(merge([metrics, parity]))
-        record.add(rollout_metrics(groups, version), batch.advantage_metrics, timings, timer.metrics())
+        record.add(rollout_metrics(groups), batch.advantage_metrics, timings, timer.metrics())
         generated = self.rollouts.num_generated_tokens - generated
         record.add(throughput_metrics(generated, batch.num_tokens, timer.total_s, train_s, wait_s))
         record.add(sync_metrics(reports, publish_s))

@@ -43,7 +43,7 @@ def group_from_json(value: Mapping[str, Any]) -> Group:
 
 
 def _trajectory(value: Mapping[str, Any]) -> Trajectory:
-    fields = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
     if fields.get("kept_token_ids") is not None:
         fields["kept_token_ids"] = tuple(tuple(ids) for ids in fields["kept_token_ids"])
     return Trajectory(**fields)

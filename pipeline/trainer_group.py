@@ -10,8 +10,11 @@ from ray.actor import ActorHandle
 
 from actor.batch import Denominators, TrainSequence
 from actor.metrics import Metrics, merge
-from pipeline.failures import RunFailed
+from pipeline.failures import TrainerLost
 from rollout.types import TensorMeta, WeightUpdate
+
+DEATHS = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError)
+DEATH_NOTICE_S = 5.0  # Ray notices a dead process within a second or two
 
 RankBatch = list[list[list[TrainSequence]]]  # [minibatch][micro-batch][sequence]
 
@@ -34,7 +37,7 @@ class TrainerGroup:
         """Load the model on every rank.
 
         Raises:
-            RunFailed: a rank died or did not start in time (as every method here).
+            TrainerLost: a rank died or did not start in time (as every method here).
         """
         return await self._all("start", limit_s=self._startup_timeout_s)
 
@@ -93,16 +96,33 @@ class TrainerGroup:
 
     async def _gather(self, refs: list[ray.ObjectRef], what: str, limit_s: float) -> list[Any]:
         """Results of all ranks; the first rank that fails ends the wait, for the others hang in a collective then."""
+        waits = [asyncio.ensure_future(_result(r)) for r in refs]
         try:
-            return list(await asyncio.wait_for(asyncio.gather(*(_result(r) for r in refs)), limit_s))
-        except TimeoutError:
-            raise RunFailed(f"waited {limit_s:g} s for {what}; a trainer rank hangs (see logs/trainer-*.log)") from None
-        except ray.exceptions.RayActorError as error:
-            raise RunFailed(f"a trainer rank died during {what}: {str(error).strip().splitlines()[-1]}") from error
+            done, running = await asyncio.wait(waits, timeout=limit_s, return_when=asyncio.FIRST_EXCEPTION)
+            failed = [w for w in done if w.exception() is not None]
+            if failed and running and not any(isinstance(w.exception(), DEATHS) for w in failed):
+                # The survivors' collective breaks before Ray tells of the rank that died.
+                done = (await asyncio.wait(waits, timeout=DEATH_NOTICE_S))[0]
+        finally:
+            for wait in waits:
+                wait.cancel()
+        errors = [error for w in done if (error := w.exception()) is not None]
+        for error in errors:
+            if isinstance(error, DEATHS):
+                raise TrainerLost(f"a trainer rank died during {what}: {_last_line(error)}") from error
+        if errors:
+            raise errors[0]
+        if running:
+            raise TrainerLost(f"waited {limit_s:g} s for {what}; a trainer rank hangs (see logs/trainer-*.log)")
+        return [w.result() for w in waits]
 
 
 async def _result(ref: ray.ObjectRef) -> Any:
     return await asyncio.wrap_future(ref.future())
+
+
+def _last_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
 
 
 def _free_port() -> int:

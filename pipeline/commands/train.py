@@ -1,11 +1,19 @@
 """`proxrl train`: launch a run, or go on with it."""
 
+from typing import Annotated
+
+import typer
+
 from configs.loader import load_config
 from pipeline.commands.arguments import ConfigFile, Overrides
 from pipeline.user_errors import one_sentence
 
+MaxRestarts = Annotated[
+    int, typer.Option(min=0, help="Start again from the last checkpoint when a trainer rank dies, at most so often.")
+]
 
-def train(config: ConfigFile, overrides: Overrides = None) -> None:
+
+def train(config: ConfigFile, overrides: Overrides = None, max_restarts: MaxRestarts = 0) -> None:
     """Train: launch a run, or go on with the one in its folder.
 
     Example: proxrl train --config configs/gsm8k_smollm2_cpu.yaml train.total_steps=3
@@ -14,4 +22,4 @@ def train(config: ConfigFile, overrides: Overrides = None) -> None:
         loaded = load_config(config, overrides or [])
         from pipeline.launch import launch
 
-        launch(loaded)
+        launch(loaded, max_restarts)

@@ -1,0 +1,30 @@
+"""Errors raised inside the run's other processes, as the user is to see them."""
+
+import re
+from pathlib import Path
+
+from ray.exceptions import RayTaskError
+
+from pipeline.failures import disk_failure
+
+PACKAGES = tuple(Path(__file__).resolve().parent.parent / name for name in ("pipeline", "actor", "rollout", "configs"))
+_FRAME = re.compile(r'File "([^"]+)", line \d+')
+
+
+def as_local(error: RayTaskError) -> Exception:
+    """The same failure as if it had happened here: a mistake of the user's or a full disk in one sentence.
+
+    Anything else is a defect and comes back as it is, with the traceback of the process it happened in.
+    """
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, ValueError) and raised_by_us(error):
+        return ValueError(str(cause).strip())
+    if cause is not None and (failure := disk_failure(cause)) is not None:
+        return failure
+    return error
+
+
+def raised_by_us(error: RayTaskError) -> bool:
+    """Whether the innermost frame of the remote traceback lies in our packages."""
+    frames = _FRAME.findall(getattr(error, "traceback_str", ""))
+    return bool(frames) and any(Path(frames[-1]).is_relative_to(folder) for folder in PACKAGES)
