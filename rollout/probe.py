@@ -3,10 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# Largest mean |difference| of engine and trainer logprobs at temperature 1 by type of the body's weights, lm_head in
-# fp32. Two correct implementations measure 1e-7 to 6e-6 in float32 and 0.03 in bfloat16; a stale head or a dropped
-# tensor measures more than these limits.
+# Largest mean |difference| of engine and trainer logprobs on sampled text, by type of the body's weights (lm_head in
+# fp32). Two correct fp32 implementations measure 1e-7 (1 M parameters) to 1e-5 (135 M); bfloat16 0.03.
 LIMITS: dict[str, float] = {"float32": 1e-4, "bfloat16": 0.1}
+
+# The same for the probe, whose tokens need not be likely ones: rare tokens have huge activations and measure up to 1e-4
+# in fp32. That every weight is the published one is proved before, exactly; the probe is there for what weights do not
+# show: another head, other positions, another temperature.
+PROBE_LIMITS: dict[str, float] = {"float32": 1e-3, "bfloat16": 0.1}
 
 
 @dataclass(frozen=True)
@@ -30,4 +34,4 @@ def compare_probe(engine: Sequence[float], trainer: Sequence[float]) -> ProbeRes
 
 
 def probe_limit(configured: float | None, dtype: str) -> float:
-    return configured if configured is not None else LIMITS[dtype]
+    return configured if configured is not None else PROBE_LIMITS[dtype]

@@ -168,7 +168,7 @@ class VllmV1Engine:
 
     def _require_usable(self) -> None:
         if self.failure is not None:
-            raise EngineUnusable(self._worker, self.failure.reason)
+            raise EngineUnusable(self._worker, self.failure.reason) from self.failure
         if self._llm is None:
             raise EngineUnusable(self._worker, "its engine has not been started or was closed")
 
