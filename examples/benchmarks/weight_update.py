@@ -121,7 +121,7 @@ def main() -> None:
     os.environ |= {"OMP_NUM_THREADS": "1", "VLLM_LOGGING_LEVEL": "ERROR"} | os.environ
     torch.set_num_threads(1)
     model = [] if options.model is None else [f"model.path={options.model}"]
-    rollouts = ["rollout.sampling.n_samples=1", f"rollout.max_concurrent_rollouts={options.in_flight}"]
+    rollouts = [f"rollout.max_concurrent_rollouts={options.in_flight}"]
     config = quickstart_config([*rollouts, *options.overrides, *model])
     join_alone()
     trainer = make_trainer(config.model.path, dataclasses.replace(config.actor))
