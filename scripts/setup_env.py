@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -31,6 +32,7 @@ TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 UNWANTED = ("torchvision", "torchaudio", "torchcodec")
 
 HEARTBEAT_S = 15
+PROGRESS = ("Collecting", "Processing", "Building", "Installing", "Successfully", "Found existing")
 UNREACHABLE = ("NewConnectionError", "Temporary failure in name resolution", "ProxyError", "ConnectTimeoutError")
 
 
@@ -158,20 +160,28 @@ def pip(*arguments: str) -> None:
         SetupError: pip failed.
     """
     command = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *arguments]
-    started = shown = time.monotonic()
-    lines = []
+    lines: list[str] = []
+    done = threading.Event()
+    threading.Thread(target=heartbeat, args=(lines, done), daemon=True).start()
     with LOG.open("a") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert process.stdout is not None
         for line in process.stdout:
             log.write(line)
             lines.append(line.strip())
-            if time.monotonic() - shown > HEARTBEAT_S and not line.startswith("WARNING"):
-                shown = time.monotonic()
-                print(f"  {shown - started:4.0f} s  {line.strip()[:90]}", flush=True)
         process.wait()
+    done.set()
     if process.returncode != 0:
         raise SetupError(pip_failure(lines))
+
+
+def heartbeat(lines: "list[str]", done: threading.Event) -> None:
+    """Show every few seconds what pip is at; unpacking takes minutes in which pip itself says nothing."""
+    started = time.monotonic()
+    while not done.wait(HEARTBEAT_S):
+        news = next((line for line in reversed(lines) if line.startswith(PROGRESS)), "pip starts")
+        news = news.split(" (from")[0].split("collected packages")[0]
+        print(f"  {time.monotonic() - started:4.0f} s  {news[:90].strip()}", flush=True)
 
 
 def pip_failure(lines: "list[str]") -> str:
