@@ -27,8 +27,6 @@ def add_lora(causal_lm: PreTrainedModel, config: LoraConfig) -> nn.Module:
         target_modules=list(config.target_modules),
         task_type="CAUSAL_LM",
     )
-    # The model's own inputs need a gradient, or checkpointed layers below the first adapter get none.
-    causal_lm.enable_input_require_grads()
     return get_peft_model(causal_lm, peft_config, autocast_adapter_dtype=False)
 
 
