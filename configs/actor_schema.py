@@ -50,6 +50,9 @@ class OptimizerConfig:
     beta2: float = doc(0.999, "AdamW β2.")
     eps: float = doc(1e-8, "AdamW ε.")
     max_grad_norm: float = doc(1.0, "Gradient norm clip; 0 means none.")
+    max_skipped_steps: int = doc(
+        10, "Stop after so many steps in a row without a usable gradient, the batch saved for `replay`; 0 never."
+    )
     schedule: Literal["constant", "linear", "cosine"] = doc("constant", "Learning-rate schedule after warm-up.")
     warmup_steps: int = doc(0, "Training steps of linear warm-up.")
     min_lr_ratio: float = doc(0.0, "Final learning rate of linear and cosine as a fraction of lr.")

@@ -47,7 +47,7 @@ async def started(
     trainer: TrainerGroup | None = None
     try:
         placement = Placement(config, folder)
-        trainer = _trainer(config, placement)
+        trainer = start_trainer(config, placement)
         fleet = _fleet(config, placement, console.note)
         console.phase("starting the trainer and the engines (about a minute on a CPU)")
         trainer_info, rollout_info = await asyncio.gather(trainer.start(), fleet.start())
@@ -63,7 +63,8 @@ async def started(
         ray.shutdown()
 
 
-def _trainer(config: Config, placement: Placement) -> TrainerGroup:
+def start_trainer(config: Config, placement: Placement) -> TrainerGroup:
+    """The processes of the trainer ranks; `TrainerGroup.start` loads the model."""
     threads = str(cpu_share(config, num_cores()).trainer_threads)
     remote = ray.remote(TrainerWorker)
 

@@ -7,6 +7,7 @@ from pipeline.commands.audit import audit
 from pipeline.commands.config import config
 from pipeline.commands.engines import app as engines
 from pipeline.commands.parity import parity
+from pipeline.commands.replay import replay
 from pipeline.commands.report import report
 from pipeline.commands.status import status
 from pipeline.commands.train import train
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, status, report, ablate, parity, audit, config):
+for command in (train, status, report, ablate, parity, audit, replay, config):
     app.command()(command)
 app.add_typer(engines, name="engines")
 

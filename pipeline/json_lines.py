@@ -9,20 +9,32 @@ from typing import Any
 
 
 class JsonLines:
-    """One object a line, flushed line by line, so that a run that ends at any time leaves whole lines."""
+    """One object a line, written line by line, so that a run that ends at any time leaves whole lines."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a")
+        self._file = path.open("ab", buffering=0)
+        self._num_bytes = path.stat().st_size
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Append one object; NaN and infinities become null, which every reader accepts."""
-        self._file.write(json.dumps({k: _finite(v) for k, v in row.items()}) + "\n")
-        self._file.flush()
+        """Append one object; NaN and infinities become null, which every reader accepts.
+
+        Raises:
+            OSError: the disk is full; the file is as it was before.
+        """
+        line = (json.dumps({k: _finite(v) for k, v in row.items()}) + "\n").encode()
+        written = 0
+        try:
+            while written < len(line):
+                written += self._file.write(line[written:])
+        except OSError:
+            self._file.truncate(self._num_bytes)
+            raise
+        self._num_bytes += len(line)
 
     @property
     def num_bytes(self) -> int:
         """Size of the file."""
-        return self._file.tell()
+        return self._num_bytes
 
     def close(self) -> None:
         self._file.close()

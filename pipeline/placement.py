@@ -13,6 +13,7 @@ from configs.schema import Config
 from pipeline.process_log import ENV_LOG_FILE
 from pipeline.run_folder import RunFolder
 
+LOOPBACK = "127.0.0.1"
 PLACEMENT_TIMEOUT_S = 120.0
 
 
@@ -36,6 +37,8 @@ def start_ray(config: Config) -> None:
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     # Ray lowers the priority of its workers by 15; ours are the job itself and share the machine as equals.
     os.environ.setdefault("RAY_worker_niceness", "0")
+    # What a worker leaves behind when it is killed, also a process that hangs, is killed with it.
+    os.environ.setdefault("RAY_process_group_cleanup_enabled", "1")
     # A call after the end of the run is a mistake; by default Ray would start again for it, and stay.
     os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     common: dict[str, Any] = {
@@ -53,6 +56,7 @@ def start_ray(config: Config) -> None:
         num_cpus=max(os.cpu_count() or 1, slots),
         num_gpus=torch.cuda.device_count(),
         include_dashboard=False,
+        _node_ip_address=LOOPBACK,  # nothing of a local run is for other machines
         **common,
     )
 

@@ -26,5 +26,5 @@ def as_local(error: RayTaskError) -> Exception:
 
 def raised_by_us(error: RayTaskError) -> bool:
     """Whether the innermost frame of the remote traceback lies in our packages."""
-    frames = _FRAME.findall(getattr(error, "traceback_str", ""))
+    frames = _FRAME.findall(str(error))
     return bool(frames) and any(Path(frames[-1]).is_relative_to(folder) for folder in PACKAGES)

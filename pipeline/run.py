@@ -18,22 +18,22 @@ from typing import Any
 from omegaconf import OmegaConf
 from ray.exceptions import RayTaskError
 
-from actor.metrics import Metrics, merge
+from actor.metrics import Metrics, merge, to_floats
 from configs.schema import Config
 from pipeline.alarms import alarms, disagreement
 from pipeline.assembly import Parts, probe_token_ids, started
-from pipeline.batching import StepBatch, build_batch
 from pipeline.checkpoints import Checkpoint
 from pipeline.console import RunConsole
 from pipeline.evaluation import Evaluation, evaluate
 from pipeline.failures import RunFailed, disk_failure
 from pipeline.interruption import end_on_signals
-from pipeline.kl_rewards import kl_token_rewards
 from pipeline.parity_sample import parity_metrics
-from pipeline.reference_scores import reference_logprobs
+from pipeline.prepare_batch import prepare_batch
 from pipeline.remote_errors import as_local
+from pipeline.replay import save_replay
 from pipeline.resume import Resumable, open_run
 from pipeline.rollouts import Rollouts
+from pipeline.skipped_steps import SKIPPED, SkippedSteps
 from pipeline.step_metrics import StepTimer, buffer_metrics, rollout_metrics, throughput_metrics
 from pipeline.step_record import StepRecord
 from pipeline.summary import Summary, finish_summary
@@ -90,11 +90,14 @@ class TrainingLoop:
     parts: Parts
     console: RunConsole
     rollouts: Rollouts = field(init=False)
+    skipped: SkippedSteps = field(init=False)
     _feeder: asyncio.Task[None] = field(init=False)
     _alarms: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rollouts = self.run.make_rollouts(self.parts.fleet)
+        actor = self.config.actor
+        self.skipped = SkippedSteps(actor.optimizer.max_skipped_steps, actor.ppo_n_minibatches)
 
     @property
     def config(self) -> Config:
@@ -135,12 +138,13 @@ class TrainingLoop:
         timer, version, generated = StepTimer(), self.run.version, self.rollouts.num_generated_tokens
         groups = await self._next_groups(version)
         wait_s = timer.lap("wait_batch")
-        batch = await self._batch(groups)
+        batch = await prepare_batch(self.config, groups, self.parts.trainer)
         timer.lap("build_batch")
         parity = await self._parity(version)
         timer.lap("parity")
         metrics, timings = await self.parts.trainer.step(version, batch.shares, batch.denominators)
         train_s = timer.lap("train")
+        await self._stop_when_nothing_is_learned(metrics, version, groups)
         reports = await self.parts.sync.finish_update()
         timer.lap("wait_update")
         self.run.version = version + 1
@@ -178,12 +182,17 @@ class TrainingLoop:
         if self.config.consistency.action == "stop" and (reason := disagreement(row, setting)) is not None:
             raise RunFailed(reason)
 
-    async def _batch(self, groups: list[Group]) -> StepBatch:
-        actor, token_rewards = self.config.actor, None
-        if actor.kl.coef > 0 and actor.kl.place == "reward":
-            scores = await reference_logprobs(groups, self.parts.trainer, actor)
-            token_rewards = kl_token_rewards(groups, scores, actor.kl)
-        return build_batch(groups, actor, self.config.rollout.sampling.max_new_tokens, token_rewards)
+    async def _stop_when_nothing_is_learned(self, metrics: Metrics, version: int, groups: list[Group]) -> None:
+        """Skipped steps have left the trainer as it was, so the batch can be replayed from its state now."""
+        skipped = to_floats({SKIPPED: metrics[SKIPPED]})[f"{SKIPPED}/avg"]
+        if not self.skipped.reached(skipped):
+            return
+        folder = await save_replay(self.run.folder.root / "replay", self.config, version, groups, self.parts.trainer)
+        raise RunFailed(
+            f"no gradient was usable in {self.skipped.in_a_row} steps in a row "
+            f"(actor.optimizer.max_skipped_steps={self.skipped.limit}); "
+            f"`proxrl replay {folder}` shows the numbers of the last one"
+        )
 
     async def _next_groups(self, version: int) -> list[Group]:
         """The next batch; an error of the feeding task ends the run instead of a wait without end."""

@@ -1,0 +1,81 @@
+"""A batch that the trainer could not learn from, kept so that it can be run again on the trainer alone.
+
+```
+RUN/replay/step-NNNNNN/config.yaml  batch.json  policy/ (Hugging Face format)  trainer/ (exact state)
+```
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import ray
+from ray.exceptions import RayTaskError
+
+from actor.metrics import to_floats
+from configs.loader import load_config, save_config
+from configs.schema import Config
+from pipeline.assembly import start_trainer
+from pipeline.placement import Placement, start_ray
+from pipeline.prepare_batch import prepare_batch
+from pipeline.remote_errors import as_local
+from pipeline.run_folder import RunFolder, write_json
+from pipeline.run_state import group_from_json
+from pipeline.trainer_group import TrainerGroup
+from rollout.types import Group
+
+BATCH = "batch.json"
+CONFIG = "config.yaml"
+POLICY = "policy"
+TRAINER = "trainer"
+
+
+async def save_replay(root: Path, config: Config, version: int, groups: Sequence[Group], trainer: TrainerGroup) -> Path:
+    """Write the batch of the step after `version` with the trainer's state; returns its folder."""
+    folder = root / f"step-{version + 1:06d}"
+    for name in (POLICY, TRAINER):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    await trainer.save_policy(str(folder / POLICY))
+    await trainer.save_state(str(folder / TRAINER))
+    save_config(config, folder / CONFIG)
+    write_json(folder / BATCH, {"version": version, "groups": [asdict(g) for g in groups]})
+    return folder
+
+
+def replay(folder: Path) -> dict[str, float]:
+    """Train once on the saved batch from the saved state; returns the step's metrics and writes nothing else.
+
+    Raises:
+        ValueError: the folder was not written by `save_replay`.
+        RunFailed: the trainer died or hangs.
+    """
+    if not (folder / BATCH).is_file():
+        raise ValueError(f"{folder} holds no {BATCH}; name a folder RUN/replay/step-N that a stopped run has written")
+    config = load_config(folder / CONFIG, [])
+    saved = json.loads((folder / BATCH).read_text())
+    groups = [group_from_json(g) for g in saved["groups"]]
+    logs = RunFolder(folder.resolve())
+    logs.logs.mkdir(exist_ok=True)
+    start_ray(config)
+    try:
+        return asyncio.run(_step(config, Placement(config, logs), folder / TRAINER, saved["version"], groups))
+    except RayTaskError as error:
+        raise as_local(error) from error
+    finally:
+        ray.shutdown()
+
+
+async def _step(
+    config: Config, placement: Placement, state: Path, version: int, groups: Sequence[Group]
+) -> dict[str, float]:
+    trainer = start_trainer(config, placement)
+    try:
+        await trainer.start()
+        await trainer.load_state(str(state.resolve()))
+        batch = await prepare_batch(config, groups, trainer)
+        metrics, _ = await trainer.step(version, batch.shares, batch.denominators)
+        return batch.advantage_metrics | to_floats(metrics)
+    finally:
+        trainer.close()

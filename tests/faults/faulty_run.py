@@ -1,0 +1,123 @@
+"""`proxrl` with workers that kill or stop themselves at planned moments.
+
+The plan is a JSON list in the file that FAULT_PLAN names: {"at": phase, "version": v, "do": what}. Each fault happens
+once, the first time that its phase is reached at its version or later. `do` is kill_worker, kill_engine, stop_engine
+(it hangs: SIGSTOP) or kill_trainer.
+"""
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+import rollout.vllm_v1 as adapter
+from actor.worker import TrainerWorker
+from pipeline import assembly
+from pipeline.cli import app
+from rollout.in_flight_update import InFlightUpdate
+from rollout.worker import RolloutWorker
+
+PLAN = "FAULT_PLAN"
+
+
+def reach(phase: str, version: int) -> None:
+    """Let a planned fault happen; every later one waits for its own turn."""
+    plan = Path(os.environ[PLAN])
+    for number, fault in enumerate(json.loads(plan.read_text())):
+        if fault["at"] != phase or version < fault["version"]:
+            continue
+        try:
+            # Made once, by whichever process comes first.
+            os.close(os.open(plan.with_name(f"done-{number}"), os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        HAPPENINGS[fault["do"]]()
+        return
+
+
+def _kill_self() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _signal_engine(number: int) -> None:
+    for child in psutil.Process().children(recursive=True):
+        if "EngineCore" in child.name() or "EngineCore" in " ".join(child.cmdline()):
+            child.send_signal(number)
+
+
+HAPPENINGS = {
+    "kill_worker": _kill_self,
+    "kill_trainer": _kill_self,
+    "kill_engine": lambda: _signal_engine(signal.SIGKILL),
+    "stop_engine": lambda: _signal_engine(signal.SIGSTOP),
+}
+
+
+class FaultyUpdate(InFlightUpdate):
+    """Phases pause, load, verify, label (loaded and checked, not labelled yet), resume, probe."""
+
+    def _enter(self, phase: str) -> None:
+        super()._enter(phase)
+        reach(phase, self._update.version)
+
+    async def _load(self) -> None:
+        reach("before_load", self._update.version)
+        await super()._load()
+
+
+class FaultyRolloutWorker(RolloutWorker):
+    """Phase generating: while a group is in flight."""
+
+    def __init__(self, config: Any, worker: int) -> None:
+        adapter.InFlightUpdate = FaultyUpdate  # type: ignore[misc]
+        super().__init__(config, worker)
+
+    async def generate_group(self, *args: Any, **kwargs: Any) -> Any:
+        asyncio.get_running_loop().call_later(0.02, reach, "generating", self._engine.version)
+        return await super().generate_group(*args, **kwargs)
+
+
+class FaultyTrainerWorker(TrainerWorker):
+    """Phases training, publishing, checkpointing (the policy is written, the state not)."""
+
+    _version = 0
+
+    def train_step(self, version: int, *args: Any, **kwargs: Any) -> Any:
+        self._version = version + 1
+        reach("training", self._version)
+        return super().train_step(version, *args, **kwargs)
+
+    def publish(self, version: int, directory: str, *args: Any, **kwargs: Any) -> Any:
+        published = super().publish(version, directory, *args, **kwargs)
+        reach("publishing", version)
+        if _claim_cut(version):
+            bucket = Path(published["buckets"][0])
+            os.truncate(bucket, bucket.stat().st_size // 2)
+        return published
+
+    def save_state(self, directory: str) -> None:
+        reach("checkpointing", self._version)
+        super().save_state(directory)
+
+
+def _claim_cut(version: int) -> bool:
+    """A transfer that is cut in the middle, once, from the version that FAULT_CUT names."""
+    at = int(os.environ.get("FAULT_CUT", "0"))
+    if not at or version < at:
+        return False
+    try:
+        os.close(os.open(Path(os.environ[PLAN]).with_name("done-cut"), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+assembly.RolloutWorker = FaultyRolloutWorker  # type: ignore[misc]
+assembly.TrainerWorker = FaultyTrainerWorker  # type: ignore[misc]
+
+if __name__ == "__main__":
+    app()
