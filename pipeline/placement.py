@@ -6,6 +6,7 @@ from typing import Any
 
 import ray
 import torch
+from ray._private import ray_constants
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -13,7 +14,6 @@ from configs.schema import Config
 from pipeline.process_log import ENV_LOG_FILE
 from pipeline.run_folder import RunFolder
 
-LOOPBACK = "127.0.0.1"
 PLACEMENT_TIMEOUT_S = 120.0
 
 
@@ -49,6 +49,9 @@ def start_ray(config: Config) -> None:
     if config.scheduler.type == "ray":
         ray.init(address=config.scheduler.address or "auto", **common)
         return
+    # Nothing of a local run is for other machines: by this switch, meant for desktops, all of Ray listens on loopback.
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    ray_constants.ENABLE_RAY_CLUSTER = False  # read from the environment when Ray was imported
     # Actors are sized by us; a small machine still has to hold every rank and worker.
     slots = config.actor.num_workers + config.rollout.num_workers
     ray.init(
@@ -56,7 +59,6 @@ def start_ray(config: Config) -> None:
         num_cpus=max(os.cpu_count() or 1, slots),
         num_gpus=torch.cuda.device_count(),
         include_dashboard=False,
-        _node_ip_address=LOOPBACK,  # nothing of a local run is for other machines
         **common,
     )
 
