@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 INCOMPLETE = "\ufffd"
 """What decoding gives for bytes that are no whole character."""
-SENTENCEPIECE_SPACE = "▁"
 MAX_BYTES_A_CHARACTER = 4
 
 
@@ -35,25 +34,28 @@ def token_texts(tokenizer: "PreTrainedTokenizerBase | None", token_ids: Sequence
     if tokenizer is None:
         return [f"{i} " for i in token_ids]
     texts: list[str] = []
+    previous: list[int] = []
     pending: list[int] = []
     for token_id in token_ids:
         pending.append(token_id)
-        text = _decoded(tokenizer, pending)
+        text = _text_after(tokenizer, previous, pending)
         if INCOMPLETE in text and len(pending) < MAX_BYTES_A_CHARACTER:
             texts.append("")
             continue
         texts.append(text)
-        pending = []
+        previous, pending = pending, []
     if pending:
-        texts[-1] = _decoded(tokenizer, pending)
+        texts[-1] = _text_after(tokenizer, previous, pending)
     return texts
+
+
+def _text_after(tokenizer: "PreTrainedTokenizerBase", previous: Sequence[int], token_ids: Sequence[int]) -> str:
+    """What `token_ids` add to the text of `previous`: many tokenizers put a space only between two tokens."""
+    before, both = _decoded(tokenizer, previous), _decoded(tokenizer, [*previous, *token_ids])
+    return both[len(before) :] if both.startswith(before) else _decoded(tokenizer, token_ids)
 
 
 def _decoded(tokenizer: "PreTrainedTokenizerBase", token_ids: Sequence[int]) -> str:
     text = tokenizer.decode(list(token_ids), skip_special_tokens=False, clean_up_tokenization_spaces=False)
     assert isinstance(text, str)
-    first = tokenizer.convert_ids_to_tokens(int(token_ids[0]))
-    # Decoding a token by itself drops the space that begins it.
-    if isinstance(first, str) and first.startswith(SENTENCEPIECE_SPACE) and not text.startswith(" "):
-        return " " + text
     return text

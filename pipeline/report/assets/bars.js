@@ -1,6 +1,6 @@
 // Grouped bars as SVG: one group a label, one bar a run.
 const SVG = "http://www.w3.org/2000/svg";
-const BARS = { width: 480, height: 220, left: 46, right: 8, top: 10, bottom: 26 };
+const BARS = { width: 480, height: 220, left: 46, right: 18, top: 10, bottom: 26 };
 
 function svg(tag, attributes, ...children) {
   const node = document.createElementNS(SVG, tag);

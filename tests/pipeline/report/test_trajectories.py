@@ -108,6 +108,17 @@ def test_a_character_of_several_tokens_stands_at_the_last_of_them():
     assert token_texts(tokenizer, ids[:3])[-1] == "\ufffd"
 
 
+def test_spaces_that_stand_only_between_tokens_are_kept():
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = ["[UNK]", "Tom", "has", "21", "books"]
+    core = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    core.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core)
+    assert token_texts(tokenizer, tokenizer("Tom has 21 books").input_ids) == ["Tom", " has", " 21", " books"]
+
+
 def test_without_a_tokenizer_the_ids_and_the_reason_are_shown(tmp_path):
     seeded_run(tmp_path / "a", 1, 4, num_logged=2, model_path=str(tmp_path / "gone"))
     from pipeline.report.run_data import load_run
