@@ -5,6 +5,7 @@ import typer
 from pipeline.commands.ablate import ablate
 from pipeline.commands.audit import audit
 from pipeline.commands.config import config
+from pipeline.commands.doctor import doctor
 from pipeline.commands.engines import app as engines
 from pipeline.commands.parity import parity
 from pipeline.commands.replay import replay
@@ -21,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, status, report, ablate, parity, audit, replay, config):
+for command in (train, doctor, status, report, ablate, parity, audit, replay, config):
     app.command()(command)
 app.add_typer(engines, name="engines")
 

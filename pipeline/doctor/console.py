@@ -1,0 +1,44 @@
+"""The ladder on the terminal, one line a rung as soon as it is known."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from pipeline.doctor.ladder import first_cause
+from pipeline.doctor.verdict import Verdict
+
+MARKS = {"passed": "[green]passed[/]", "failed": "[bold red]FAILED[/]", "not applicable": "[dim]n/a[/]   "}
+
+
+def show_verdict(console: Console, verdict: Verdict) -> None:
+    """Mark, rung, figure against limit, what was looked at."""
+    console.print(
+        f"{MARKS[verdict.state]}  {verdict.rung:<24}{measured(verdict):<22}  [dim]{_plain(verdict.note)}[/]",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def measured(verdict: Verdict) -> str:
+    """The figure and its limit, empty without one."""
+    if verdict.figure is None:
+        return ""
+    return f"{verdict.figure:.1e} (≤ {verdict.limit:g})"
+
+
+def show_outcome(console: Console, verdicts: Sequence[Verdict]) -> None:
+    """The first cause in one sentence with the key that mends it."""
+    console.print(outcome(verdicts), markup=False, highlight=False, soft_wrap=True)
+
+
+def outcome(verdicts: Sequence[Verdict]) -> str:
+    """One sentence."""
+    first = first_cause(verdicts)
+    if first is None:
+        return "Sampler and trainer agree on every rung."
+    key = f" (see {first.key})" if first.key else ""
+    return f"First cause, at rung '{first.rung}': {first.cause}{key}."
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", "\\[")

@@ -1,0 +1,33 @@
+"""How far the two halves may differ, by type of the body's weights. The lm_head is float32 in both."""
+
+from dataclasses import dataclass
+
+from configs.schema import Config
+
+EXPLAINED = 0.9
+"""A hypothesis is confirmed when it takes away this fraction of the difference."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Mean |difference| of logprobs a token, except `relative`. The measurements stand in docs/consistency.md."""
+
+    residue: float  # sampler against trainer, same weights, the job's own sampling
+    decode_prefill: float  # the engine against itself: sampled token by token, or scored in one pass
+    packing: float  # the trainer against itself: a row of many sequences, or one sequence a row
+    relative: float  # Σ|δ| / Σ|logprob of the trainer|
+
+
+LIMITS: dict[str, Limits] = {
+    "float32": Limits(residue=1e-4, decode_prefill=1e-4, packing=1e-5, relative=0.01),
+    # Every kernel rounds each activation to 8 bits: two right implementations, or two shapes of one, differ by this.
+    "bfloat16": Limits(residue=0.1, decode_prefill=0.1, packing=0.1, relative=0.2),
+}
+
+
+def limits_of(config: Config) -> Limits:
+    """The table's row for model.dtype; consistency.limit, where set, is the limit of the residue."""
+    row = LIMITS[config.model.dtype]
+    if config.consistency.limit is None:
+        return row
+    return Limits(config.consistency.limit, row.decode_prefill, row.packing, row.relative)

@@ -1,0 +1,112 @@
+"""Starts the job's own engine and trainer, one of each, for as long as the doctor needs them."""
+
+import asyncio
+import copy
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from actor.worker import TrainerWorker
+from configs.schema import Config
+from pipeline.assembly import probe_token_ids
+from pipeline.doctor.bench import Bench
+from pipeline.doctor.recording_worker import RecordingWorker
+from pipeline.doctor.sampler import Sampler
+from pipeline.hardware import num_cores
+from pipeline.placement import Placement, cpu_share, start_ray
+from pipeline.run_folder import RunFolder
+from pipeline.trainer_group import TrainerGroup
+from pipeline.weight_sync import PREFIX, SHARED_MEMORY
+from rollout.dataset import load_prompts
+from rollout.engines.registry import worker_options
+from rollout.model_files import context_length
+from rollout.tokenizer import load_tokenizer
+from rollout.types import Prompt
+
+CLOSE_TIMEOUT_S = 5.0
+LEARNING_RATE = 1e-3
+"""Of the one or two updates: a job's own rate may move the weights by less than a kernel rounds."""
+
+
+def one_of_each(config: Config) -> Config:
+    """The job with one engine, one trainer rank, no reference model, and updates that can be seen."""
+    config = copy.deepcopy(config)
+    config.actor.num_workers = config.rollout.num_workers = 1
+    config.actor.kl.coef = 0.0
+    config.actor.optimizer.lr, config.actor.optimizer.warmup_steps = LEARNING_RATE, 0
+    config.actor.optimizer.schedule = "constant"
+    config.actor.ppo_n_minibatches = 1
+    return config
+
+
+def read_prompts(config: Config) -> tuple[Any, list[Prompt]]:
+    """Tokenizer and prompts of the job's data set."""
+    tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
+    found = load_prompts(
+        config.dataset,
+        tokenizer,
+        max_new_tokens=config.rollout.sampling.max_new_tokens,
+        max_model_len=context_length(config.model.path),
+    )
+    return tokenizer, found.prompts
+
+
+@asynccontextmanager
+async def started_bench(
+    config: Config,
+    folder: RunFolder,
+    rollout_class: type[RecordingWorker] = RecordingWorker,
+    trainer_class: type[TrainerWorker] = TrainerWorker,
+) -> AsyncIterator[Bench]:
+    """A bench for the job that `config` describes.
+
+    Raises:
+        ValueError: what the user can mend: model, data set, engine arguments.
+        SamplerFailed, RunFailed: a half did not start.
+    """
+    config = one_of_each(config)
+    tokenizer, prompts = read_prompts(config)
+    start_ray(config)
+    base = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+    sampler, trainer = None, None
+    try:
+        with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=base) as publish_folder:
+            try:
+                placement = Placement(config, folder)
+                trainer = _trainer(config, placement, trainer_class)
+                sampler = _sampler(config, placement, rollout_class)
+                await asyncio.gather(trainer.start(), sampler.start())
+                probe = probe_token_ids(config, prompts)
+                yield Bench(config, prompts, tokenizer, sampler, trainer, Path(publish_folder), probe)
+            finally:
+                if sampler is not None:
+                    await sampler.close(CLOSE_TIMEOUT_S)
+                if trainer is not None:
+                    trainer.close()
+    finally:
+        ray.shutdown()
+
+
+def _trainer(config: Config, placement: Placement, trainer_class: type[TrainerWorker]) -> TrainerGroup:
+    threads = str(cpu_share(config, num_cores()).trainer_threads)
+    remote = ray.remote(trainer_class)
+
+    def spawn(rank: int, world_size: int, address: str, port: int) -> Any:
+        options = placement.trainer_options(rank, {"OMP_NUM_THREADS": threads})
+        return remote.options(**options).remote(config, rank, world_size, address, port)
+
+    return TrainerGroup(spawn, 1, config.rollout.startup_timeout_s, config.actor.timeout_s)
+
+
+def _sampler(config: Config, placement: Placement, rollout_class: type[RecordingWorker]) -> Sampler:
+    threads = str(cpu_share(config, num_cores()).rollout_threads)
+    extra = worker_options(config.rollout.engine)
+    options = placement.rollout_options(0, {"OMP_NUM_THREADS": threads})
+    env = options["runtime_env"]["env_vars"] | extra.get("env_vars", {})
+    options |= {"runtime_env": extra.get("runtime_env", {}) | {"env_vars": env}, "max_concurrency": 4096}
+    return Sampler(ray.remote(rollout_class).options(**options).remote(config, 0), config)
