@@ -230,7 +230,9 @@ class Fleet:
 
 async def _bounded(ref: Any, limit_s: float, what: str) -> Any:
     try:
-        return await asyncio.wait_for(asyncio.wrap_future(ref.future()), limit_s)
+        # `asyncio.wait_for` would lose a cancellation that comes together with the result (Python 3.11).
+        async with asyncio.timeout(limit_s):
+            return await asyncio.wrap_future(ref.future())
     except TimeoutError:
         raise TimeoutError(f"waited {limit_s:g} s for {what}") from None
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter, deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol
 
 from configs.schema import Config
@@ -66,10 +67,10 @@ class Rollouts:
             while self.admission.free > 0 and (slot := self._fleet.pick()) is not None:
                 self._issue(slot)
             # A replaced worker starts serving without telling us, so look again after a moment.
-            try:
-                await asyncio.wait_for(self._changed.wait(), timeout=1.0)
-            except TimeoutError:
-                continue
+            # `asyncio.wait_for` would lose a cancellation that comes together with a change (Python 3.11).
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await self._changed.wait()
 
     def _issue(self, slot: Slot) -> None:
         group_id = self._interrupted_group() if self._interrupted else self._next_group()

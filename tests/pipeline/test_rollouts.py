@@ -177,3 +177,22 @@ def test_every_issued_prompt_is_accounted_for(tmp_path):
     c = rollouts.counts
     assert c["issued"] == c["consumed"] + c["requeued"] + c["dropped"] + len(rollouts._prompts)
     assert c["consumed"] == 8
+
+
+@pytest.mark.parametrize("ticks", range(5))
+def test_the_feeder_ends_also_when_it_is_cancelled_just_as_a_version_arrives(tmp_path, ticks):
+    rollouts = make(tmp_path, StandInFleet())
+
+    async def body():
+        feeder = asyncio.ensure_future(rollouts.run())
+        await asyncio.sleep(0.01)
+        rollouts.set_version(0)
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        feeder.cancel()
+        done, _ = await asyncio.wait({feeder}, timeout=1.5)
+        feeder.cancel()
+        await rollouts.close()
+        return done
+
+    assert asyncio.run(body()), "the cancellation was lost"
