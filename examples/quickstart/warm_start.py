@@ -56,7 +56,10 @@ def new_model(tokenizer: PreTrainedTokenizerFast, settings: WarmStart) -> Qwen3F
 
 
 def batches(tokenizer: PreTrainedTokenizerFast, settings: WarmStart, seed: int) -> Iterator[dict[str, torch.Tensor]]:
-    """The batches of all steps: input_ids, attention_mask and labels, each [B, T]; prompts have no label."""
+    """The batches of all steps: input_ids and labels, both [B, T]; prompts have no label.
+
+    Padding stands on the right, where causal attention never looks from a token that counts: no mask is needed.
+    """
     rng = random.Random(seed)
     stream = problems(seed, held_out=False)
     for step in range(settings.steps):
@@ -71,7 +74,6 @@ def batches(tokenizer: PreTrainedTokenizerFast, settings: WarmStart, seed: int) 
         width = max(len(ids) for ids, _ in rows)
         yield {
             "input_ids": torch.tensor([ids + [tokenizer.pad_token_id] * (width - len(ids)) for ids, _ in rows]),
-            "attention_mask": torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in rows]),
             "labels": torch.tensor([labels + [IGNORED] * (width - len(labels)) for _, labels in rows]),
         }
 
