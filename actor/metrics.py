@@ -92,8 +92,9 @@ def merge(parts: Iterable[Mapping[str, Metric]]) -> Metrics:
 
 
 def to_floats(metrics: Mapping[str, Metric]) -> dict[str, float]:
-    """`name/avg` (and `/min`, `/max` where asked) as floats; a metric without values is left out.
+    """Floats by name: the figure itself, and `/min`, `/max` where asked; a metric without values is left out.
 
+    Under `ppo_actor/` and `version_stats/` the mean is called `name/avg`, as in the field's dashboards.
     A correlation of values that do not vary is undefined and left out as well.
     """
     out: dict[str, float] = {}
@@ -101,15 +102,18 @@ def to_floats(metrics: Mapping[str, Metric]) -> dict[str, float]:
         if float(m.count) == 0:
             continue
         if m.figure == "max":
-            out[f"{name}/max"] = float(m.maximum)
+            out[name] = float(m.maximum)
             continue
         average = _average(m)
         if average is not None:
-            out[f"{name}/avg"] = average
+            out[f"{name}/avg" if name.startswith(_AVERAGED) else name] = average
         if m.extremes:
             out[f"{name}/min"] = float(m.minimum)
             out[f"{name}/max"] = float(m.maximum)
     return out
+
+
+_AVERAGED = ("ppo_actor/", "version_stats/")
 
 
 def _moments(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -129,5 +129,5 @@ def _metrics(
         ("rl/advantage", advantages),
     ):
         if values:
-            metrics |= {f"{name}/avg": mean(values), f"{name}/min": min(values), f"{name}/max": max(values)}
+            metrics |= {name: mean(values), f"{name}/min": min(values), f"{name}/max": max(values)}
     return metrics

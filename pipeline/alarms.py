@@ -38,7 +38,7 @@ def _workers(last: Row, setting: Setting) -> list[str]:
 def _agreement(last: Row, setting: Setting) -> list[str]:
     apart = disagreement(last, setting)
     found = [apart] if apart else []
-    ess = last.get("mismatch/ess/avg")
+    ess = last.get("mismatch/ess")
     if ess is not None and ess < LEAST_ESS:
         found.append(
             f"the effective sample size is {ess:.0%}; lower rollout.max_head_offpolicyness or the learning rate"
@@ -49,7 +49,7 @@ def _agreement(last: Row, setting: Setting) -> list[str]:
 def disagreement(last: Row, setting: Setting) -> str | None:
     """The sentence for a lag-0 mismatch above its limit; it names the check to begin with."""
     limit = setting("consistency.limit") or LIMITS.get(setting("model.dtype"))
-    difference = last.get("mismatch/lag_0/abs_logp_diff/avg")
+    difference = last.get("mismatch/lag_0/abs_logp_diff")
     if limit is None or difference is None or difference <= limit:
         return None
     probe = last.get("weight_sync/probe_mean_abs_diff") or 0.0
@@ -65,7 +65,7 @@ def _update(last: Row) -> list[str]:
     found = []
     if last.get("ppo_actor/update/num_skipped_updates/avg"):
         found.append("an optimizer step was skipped: its gradient was not finite; lower actor.optimizer.lr")
-    kl = last.get("actor/kl_k2/avg")
+    kl = last.get("actor/kl_k2")
     if kl is not None and kl > REFERENCE_KL_LIMIT:
         found.append(f"the policy drifts from its reference (KL {kl:.2f}); check actor.kl.coef and the reward")
     return found

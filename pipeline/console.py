@@ -66,7 +66,7 @@ class RunConsole:
             ("reward", _number(row.get("rl/reward"), ".3f")),
             ("eval", _number(self._last_eval, ".3f")),
             ("lag", _number(row.get("rl/lag"), ".2f")),
-            ("|Δ|lag0", _number(row.get("mismatch/lag_0/abs_logp_diff/avg"), ".1e")),
+            ("|Δ|lag0", _number(row.get("mismatch/lag_0/abs_logp_diff"), ".1e")),
             ("clip", _number(row.get("ppo_actor/update/clip_ratio/avg"), ".3f")),
             ("generated tok/s", _number(row.get("throughput/generated_tokens_per_s"), ".0f")),
             ("trained tok/s", _number(row.get("throughput/trained_tokens_per_s"), ".0f")),

@@ -1,6 +1,6 @@
 """The catalogue of recorded metrics. δ = proximal_logprobs − behavior_logprobs; sums run over response tokens."""
 
-from pipeline.metric_docs import STATISTICS, MetricDoc, MetricFamily
+from pipeline.metric_docs import EXTREMES, STATISTICS, MetricDoc, MetricFamily
 from pipeline.metric_families.agreement import AGREEMENT, WEIGHT_SYNC
 from pipeline.metric_families.proximal import PROXIMAL
 from pipeline.metric_families.update import CORRECTION, REFERENCE, RL, UPDATE
@@ -10,14 +10,13 @@ OUTCOME = MetricFamily(
     "What the run is for.",
     (
         MetricDoc(
-            "rl/reward",
-            "Mean reward of the completions that the step trained on.",
+            f"rl/reward{EXTREMES}",
+            "Reward of the completions that the step trained on, before shaping.",
             "mean over completions",
             "rises; with equal rewards in every group nothing is learnt",
         ),
-        MetricDoc(f"rl/reward/{STATISTICS}", "The same over the completions whose reward did not fail."),
-        MetricDoc(f"rl/shaped_reward/{STATISTICS}", "Reward after bias, scale, clip and overlong penalty."),
-        MetricDoc(f"rl/advantage/{STATISTICS}", "Advantage of the tokens in the loss.", "", "average near 0"),
+        MetricDoc(f"rl/shaped_reward{EXTREMES}", "Reward after bias, scale, clip and overlong penalty."),
+        MetricDoc(f"rl/advantage{EXTREMES}", "Advantage of the tokens in the loss.", "", "mean near 0"),
         MetricDoc("eval/reward", "Mean reward on held-out problems.", "mean over problems", "rises with rl/reward"),
         MetricDoc("eval/stderr", "Its standard error.", "√(variance ÷ problems)"),
         MetricDoc("eval/num_problems", "Held-out problems that were answered."),
@@ -47,17 +46,10 @@ STALENESS = MetricFamily(
     "Lag of a token = v − version(token), counted when it is consumed. Counts of drops run from the start of the run.",
     (
         MetricDoc(
-            "rl/lag",
-            "Mean lag of the tokens consumed.",
+            f"rl/lag{EXTREMES}",
+            "Lag of the tokens in the loss.",
             "mean(v − version)",
             "at most rollout.max_head_offpolicyness",
-        ),
-        MetricDoc(f"rl/lag/{STATISTICS}", "The same, as the trainer counts it over the tokens in the loss."),
-        MetricDoc(
-            "rl/lag_max",
-            "Largest lag of a consumed token.",
-            "max(v − version)",
-            "never above rollout.max_head_offpolicyness",
         ),
         MetricDoc("rl/num_multi_version", "Completions that lived through a weight update."),
         MetricDoc(f"version_stats/behavior_version/{STATISTICS}", "Versions of the weights that sampled the tokens."),

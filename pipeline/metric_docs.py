@@ -1,6 +1,7 @@
 """What a recorded metric means and where it is healthy: one catalogue for the documentation and the report.
 
-A name may hold `{k}` (a lag), `{method}` (a proximal approximation) and `{avg,min,max}`.
+A name may hold `{k}` (a lag), `{method}` (a proximal approximation), `{avg,min,max}` and, for names whose mean
+has no suffix, `{,/min,/max}`.
 """
 
 import re
@@ -8,10 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 
 STATISTICS = "{avg,min,max}"
+EXTREMES = "{,/min,/max}"
 PLACEHOLDERS = {
     "{k}": r"\d+",
     "{method}": "loglinear|linear|rollout",
     STATISTICS: "avg|min|max",
+    EXTREMES: "|/min|/max",
     "{bucket}": r"|lag_\d+/|stale_kv/",
 }
 

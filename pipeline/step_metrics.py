@@ -29,15 +29,11 @@ class StepTimer:
         return {f"timing/{name}_s": s for name, s in self.seconds.items()} | {"timing/step_s": self.total_s}
 
 
-def rollout_metrics(groups: Sequence[Group], version: int) -> dict[str, float]:
-    """`rl/reward`, `rl/lag` (tokens' mean, `version` − version(token)) and response lengths."""
+def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
+    """Response lengths, versions within a response, and rewards that failed."""
     trajectories = [t for g in groups for t in g.trajectories]
-    lags = [version - v for t in trajectories for v, m in zip(t.versions, t.loss_mask, strict=True) if m]
     n = max(1, len(trajectories))
     return {
-        "rl/reward": sum(t.reward for t in trajectories) / n,
-        "rl/lag": sum(lags) / max(1, len(lags)),
-        "rl/lag_max": float(max(lags, default=0)),
         "rl/response_tokens": sum(len(t.response_token_ids) for t in trajectories) / n,
         "rl/truncated_fraction": sum(t.finish_reason == "length" for t in trajectories) / n,
         "rl/num_multi_version": float(sum(len(set(t.versions)) > 1 for t in trajectories)),

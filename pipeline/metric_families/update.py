@@ -1,6 +1,6 @@
 """Metrics of the policy update: objective, ratios, reference and behavior-weight correction."""
 
-from pipeline.metric_docs import STATISTICS, MetricDoc, MetricFamily
+from pipeline.metric_docs import EXTREMES, STATISTICS, MetricDoc, MetricFamily
 
 P = "ppo_actor/update/"
 KL_LOW, KL_HIGH, KL_ALARM = 0.01, 0.1, 0.2  # as actor.kl judges a run
@@ -67,27 +67,27 @@ RL = MetricFamily(
     "What the published engine migration compares: staleness, engine mismatch and this step's update together.",
     (
         MetricDoc(
-            "rl/clamp_log_ratio_new_old_indicator/avg",
+            "rl/clamp_log_ratio_new_old_indicator",
             "Ratios outside the clip range.",
             "share of exp(logprobs − behavior_logprobs) outside [1 − ε_low, 1 + ε_high]",
             "a few per cent",
         ),
         MetricDoc(
-            "rl/kl_new_old/avg",
+            "rl/kl_new_old",
             "KL(behavior ‖ current), third estimator.",
             "mean(e^x − 1 − x), x = logprobs − behavior_logprobs",
             "small and steady",
             log=True,
         ),
         MetricDoc(
-            f"rl/ratio_new_old/{STATISTICS}",
+            f"rl/ratio_new_old{EXTREMES}",
             "Current over sampling policy.",
             "exp(logprobs − behavior_logprobs)",
             "average within 1e-3 of 1",
         ),
-        MetricDoc("rl/logprobs/avg", "Current policy's logprobs of the sampled tokens.", "", "rises as entropy falls"),
-        MetricDoc("rl/entropy/avg", "As ppo_actor/update/entropy."),
-        MetricDoc("rl/ess/avg", "Effective sample size of that ratio.", "(Σw)² ÷ (n·Σw²)", "near 1"),
+        MetricDoc("rl/logprobs", "Current policy's logprobs of the sampled tokens.", "", "rises as entropy falls"),
+        MetricDoc("rl/entropy", "As ppo_actor/update/entropy."),
+        MetricDoc("rl/ess", "Effective sample size of that ratio.", "(Σw)² ÷ (n·Σw²)", "near 1"),
     ),
 )
 
@@ -95,9 +95,9 @@ REFERENCE = MetricFamily(
     "Reference policy",
     "Recorded with `actor.kl.coef` above 0. log r = ref_logprobs − logprobs.",
     (
-        MetricDoc("actor/kl_loss/avg", "KL term of the loss before its coefficient."),
+        MetricDoc("actor/kl_loss", "KL term of the loss before its coefficient."),
         MetricDoc(
-            "actor/kl_k1/avg",
+            "actor/kl_k1",
             "KL to the reference, unbiased and noisy.",
             "mean(−log r)",
             "0.01 to 0.1",
@@ -106,7 +106,7 @@ REFERENCE = MetricFamily(
             alarm=KL_ALARM,
         ),
         MetricDoc(
-            "actor/kl_k2/avg",
+            "actor/kl_k2",
             "KL to the reference, low variance.",
             "mean(½ (log r)²)",
             "0.01 to 0.1: healthy; below: hardly moves; above 0.2: drifts, check coefficient and reward",
@@ -115,7 +115,7 @@ REFERENCE = MetricFamily(
             alarm=KL_ALARM,
         ),
         MetricDoc(
-            "actor/kl_k3/avg",
+            "actor/kl_k3",
             "KL to the reference, unbiased and never negative.",
             "mean((r − 1) − log r)",
             "0.01 to 0.1; far from kl_k2: the policy has left the reference",
@@ -131,18 +131,16 @@ CORRECTION = MetricFamily(
     "Of the units that one weight covers (tokens or sequences), before and after the correction.",
     (
         MetricDoc(
-            "behavior_correction/filtered_fraction/avg",
+            "behavior_correction/filtered_fraction",
             "Tokens that the correction drops.",
             "count ÷ tokens",
             "small; a large part dropped hides a mismatch",
         ),
-        MetricDoc(
-            "behavior_correction/ess_before/avg", "Effective sample size before it.", "(Σw)² ÷ (n·Σw²)", "near 1"
-        ),
-        MetricDoc("behavior_correction/ess_after/avg", "Effective sample size after it."),
-        MetricDoc("behavior_correction/max_weight_before/max", "Largest weight before it.", "", "", log=True),
-        MetricDoc("behavior_correction/max_weight_after/max", "Largest weight after it.", "", "", log=True),
-        MetricDoc("behavior_correction/chi2_before/avg", "χ² before it.", "mean(w²) − 1", "near 0"),
-        MetricDoc("behavior_correction/chi2_after/avg", "χ² after it.", "mean(w²) − 1"),
+        MetricDoc("behavior_correction/ess_before", "Effective sample size before it.", "(Σw)² ÷ (n·Σw²)", "near 1"),
+        MetricDoc("behavior_correction/ess_after", "Effective sample size after it."),
+        MetricDoc("behavior_correction/max_weight_before", "Largest weight before it.", "", "", log=True),
+        MetricDoc("behavior_correction/max_weight_after", "Largest weight after it.", "", "", log=True),
+        MetricDoc("behavior_correction/chi2_before", "χ² before it.", "mean(w²) − 1", "near 0"),
+        MetricDoc("behavior_correction/chi2_after", "χ² after it.", "mean(w²) − 1"),
     ),
 )

@@ -16,12 +16,12 @@ class Panel:
 
 
 PANELS: tuple[Panel, ...] = (
-    Panel("clip", "clip rate: clamp_log_ratio_new_old_indicator", "rl/clamp_log_ratio_new_old_indicator/avg"),
-    Panel("kl", "KL of old and new policy: kl_new_old", "rl/kl_new_old/avg"),
-    Panel("entropy", "entropy of the current policy", "rl/entropy/avg"),
+    Panel("clip", "clip rate: clamp_log_ratio_new_old_indicator", "rl/clamp_log_ratio_new_old_indicator"),
+    Panel("kl", "KL of old and new policy: kl_new_old", "rl/kl_new_old"),
+    Panel("entropy", "entropy of the current policy", "rl/entropy"),
     Panel("reward", "reward", "rl/reward"),
-    Panel("logprobs", "current-policy logprobs of the sampled tokens", "rl/logprobs/avg"),
-    Panel("ratio", "policy ratio − 1, × 10,000", "rl/ratio_new_old/avg", shift=-1.0, scale=1e4),
+    Panel("logprobs", "current-policy logprobs of the sampled tokens", "rl/logprobs"),
+    Panel("ratio", "policy ratio − 1, × 10,000", "rl/ratio_new_old", shift=-1.0, scale=1e4),
     # Depends on how fast the machine samples, hence no verdict on the engine.
     Panel("lag", "lag of the sampled tokens, in training steps", "rl/lag", judged=False),
 )

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from pipeline.report.series import Series
 
-_LAG = re.compile(r"mismatch/lag_(\d+)/abs_logp_diff/avg")
-STALE = "mismatch/stale_kv/abs_logp_diff/avg"
+_LAG = re.compile(r"mismatch/lag_(\d+)/abs_logp_diff")
+STALE = "mismatch/stale_kv/abs_logp_diff"
 
 
 def mismatch_by_lag(series: Mapping[str, Series]) -> dict[str, float]:

@@ -21,7 +21,7 @@ def overview(run: RunData, series: Mapping[str, Series]) -> list[tuple[str, str]
         ("held-out reward after", _last_eval(series)),
         ("reward, last tenth", _tail(series, "rl/reward", ".3f")),
         ("mean lag", _mean(series, "rl/lag", ".2f")),
-        ("|δ| at lag 0", _mean(series, "mismatch/lag_0/abs_logp_diff/avg", ".1e")),
+        ("|δ| at lag 0", _mean(series, "mismatch/lag_0/abs_logp_diff", ".1e")),
         ("generated tok/s", _mean(series, "throughput/generated_tokens_per_s", ",.0f")),
         ("trained tok/s", _mean(series, "throughput/trained_tokens_per_s", ",.0f")),
         ("time", duration(float(seconds) if seconds is not None else elapsed_s(run.rows)[-1])),

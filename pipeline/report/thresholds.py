@@ -7,8 +7,8 @@ from pipeline.metric_docs import metric_doc
 from pipeline.report.run_data import RunData
 from rollout.probe import LIMITS, probe_limit
 
-LAG_0_DIFF = "mismatch/lag_0/abs_logp_diff/avg"
-LAG_0_RELATIVE = "mismatch/lag_0/rel_logp_diff/avg"
+LAG_0_DIFF = "mismatch/lag_0/abs_logp_diff"
+LAG_0_RELATIVE = "mismatch/lag_0/rel_logp_diff"
 LAG_0_LIMITS = {"float32": 1e-4, "bfloat16": 1e-2}
 """Mean |δ| that different kernels of one type explain; more at lag 0 means that the halves compute different things."""
 RELATIVE_LIMIT = 0.01
@@ -32,7 +32,7 @@ def thresholds(metric: str, runs: Sequence[RunData]) -> Thresholds:
         return Thresholds(high=LAG_0_LIMITS.get(dtype), alarm=alarm)
     if metric == LAG_0_RELATIVE:
         return Thresholds(high=RELATIVE_LIMIT)
-    if metric == "rl/lag_max":
+    if metric == "rl/lag/max":
         bound = _shared(runs, "rollout.max_head_offpolicyness")
         return Thresholds(alarm=float(bound) if isinstance(bound, int) else None)
     if metric == "weight_sync/probe_mean_abs_diff":

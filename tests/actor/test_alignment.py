@@ -33,7 +33,7 @@ def train(tokens):
     config = ActorConfig(eps_clip=0.05, prox_logp_method="loglinear")
     loss, _ = update_loss(tokens, CURRENT, proximal, None, None, Denominators(5, 1), config)
     stale = to_floats(mismatch_metrics(tokens, proximal + 0.01 * torch.arange(6), 3))
-    return proximal, float(loss), stale["mismatch/stale_kv/abs_logp_diff/avg"]
+    return proximal, float(loss), stale["mismatch/stale_kv/abs_logp_diff"]
 
 
 def test_by_hand():

@@ -15,21 +15,21 @@ YES = torch.ones(4, dtype=torch.bool)
 
 def test_means_and_extremes_leave_out_what_the_mask_leaves_out():
     values, mask = torch.tensor([1.0, -9.0, 4.0]), torch.tensor([True, False, True])
-    assert to_floats({"x": Metric.over(values, mask, extremes=True)}) == {"x/avg": 2.5, "x/min": 1.0, "x/max": 4.0}
-    assert to_floats({"x": Metric.over(values, mask, figure="max")}) == {"x/max": 4.0}
+    assert to_floats({"x": Metric.over(values, mask, extremes=True)}) == {"x": 2.5, "x/min": 1.0, "x/max": 4.0}
+    assert to_floats({"x": Metric.over(values, mask, figure="max")}) == {"x": 4.0}
 
 
 def test_effective_sample_size_by_hand():
     weights = torch.tensor([1.0, 1.0, 1.0, 1.0])
-    assert to_floats({"ess": Metric.ess(weights, YES)}) == {"ess/avg": 1.0}
+    assert to_floats({"ess": Metric.ess(weights, YES)}) == {"ess": 1.0}
     one = torch.tensor([3.0, 0.0, 0.0, 0.0])
-    assert to_floats({"ess": Metric.ess(one, YES)}) == {"ess/avg": 0.25}
-    assert to_floats({"ess": Metric.ess(torch.zeros(4), YES)}) == {"ess/avg": 0.0}
+    assert to_floats({"ess": Metric.ess(one, YES)}) == {"ess": 0.25}
+    assert to_floats({"ess": Metric.ess(torch.zeros(4), YES)}) == {"ess": 0.0}
 
 
 def test_correlation_by_hand():
     x = torch.tensor([1.0, 2.0, 3.0, 4.0])
-    assert to_floats({"c": Metric.correlation(x, 3 - 2 * x, YES)}) == {"c/avg": pytest.approx(-1.0)}
+    assert to_floats({"c": Metric.correlation(x, 3 - 2 * x, YES)}) == {"c": pytest.approx(-1.0)}
     assert to_floats({"c": Metric.correlation(x, torch.ones(4), YES)}) == {}
 
 
@@ -58,12 +58,23 @@ def test_parts_combine_to_the_whole(seed, cuts):
     merged = to_floats(merge(metrics(a, b) for a, b in itertools.pairwise(bounds)))
     kx, ky = x[mask], y[mask]
     expected = {
-        "mean/avg": kx.mean(),
+        "mean": kx.mean(),
         "mean/min": kx.min(),
         "mean/max": kx.max(),
-        "max/max": kx.max(),
-        "ess/avg": kx.sum() ** 2 / len(kx) / (kx**2).sum(),
-        "corr/avg": np.corrcoef(kx, ky)[0, 1],
-        "share/avg": kx.mean(),
+        "max": kx.max(),
+        "ess": kx.sum() ** 2 / len(kx) / (kx**2).sum(),
+        "corr": np.corrcoef(kx, ky)[0, 1],
+        "share": kx.mean(),
     }
     assert merged == pytest.approx(expected, rel=1e-9)
+
+
+def test_only_the_fields_own_families_call_their_mean_avg():
+    one = Metric.over(torch.ones(4), YES)
+    names = ["rl/kl_new_old", "mismatch/lag_0/abs_logp_diff", "ppo_actor/update/entropy", "version_stats/lag"]
+    assert set(to_floats({n: one for n in names})) == {
+        "rl/kl_new_old",
+        "mismatch/lag_0/abs_logp_diff",
+        "ppo_actor/update/entropy/avg",
+        "version_stats/lag/avg",
+    }

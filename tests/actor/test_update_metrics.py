@@ -38,13 +38,13 @@ def test_values_by_hand():
         "ppo_actor/update/clip_ratio/avg": 1.0,
         "ppo_actor/update/dual_clip_ratio/avg": 0.0,
         "ppo_actor/update/entropy/avg": 1.5,
-        "rl/entropy/avg": 1.5,
-        "rl/logprobs/avg": (math.log(0.3) + math.log(0.1)) / 2,
-        "rl/ratio_new_old/avg": (3.0 + 0.5) / 2,
-        "rl/clamp_log_ratio_new_old_indicator/avg": 1.0,
-        "rl/kl_new_old/avg": ((3 - 1 - math.log(3)) + (0.5 - 1 - math.log(0.5))) / 2,
-        "rl/ess/avg": 3.5**2 / 2 / (9 + 0.25),
-        "behavior_correction/ess_before/avg": 3.0**2 / 2 / 5,
+        "rl/entropy": 1.5,
+        "rl/logprobs": (math.log(0.3) + math.log(0.1)) / 2,
+        "rl/ratio_new_old": (3.0 + 0.5) / 2,
+        "rl/clamp_log_ratio_new_old_indicator": 1.0,
+        "rl/kl_new_old": ((3 - 1 - math.log(3)) + (0.5 - 1 - math.log(0.5))) / 2,
+        "rl/ess": 3.5**2 / 2 / (9 + 0.25),
+        "behavior_correction/ess_before": 3.0**2 / 2 / 5,
     }
     for name, value in expected.items():
         assert got[name] == pytest.approx(value), name
@@ -55,17 +55,17 @@ def test_reference_metrics_by_hand():
     ref = CURRENT + torch.tensor([0.1, -0.2, 9.0], dtype=torch.float64)
     got = report(ref=ref, kl=KLConfig(type="k2", coef=0.5))
     k2 = (0.01 + 0.04) / 4
-    assert got["actor/kl_k1/avg"] == pytest.approx((-0.1 + 0.2) / 2)
-    assert got["actor/kl_k2/avg"] == pytest.approx(k2)
-    assert got["actor/kl_k3/avg"] == pytest.approx((math.expm1(0.1) - 0.1 + math.expm1(-0.2) + 0.2) / 2)
-    assert got["actor/kl_loss/avg"] == pytest.approx(k2)
+    assert got["actor/kl_k1"] == pytest.approx((-0.1 + 0.2) / 2)
+    assert got["actor/kl_k2"] == pytest.approx(k2)
+    assert got["actor/kl_k3"] == pytest.approx((math.expm1(0.1) - 0.1 + math.expm1(-0.2) + 0.2) / 2)
+    assert got["actor/kl_loss"] == pytest.approx(k2)
 
 
 def test_corrected_weight_and_dual_clip_are_reported():
     correction = BehaviorCorrectionConfig(mode="truncate", upper=1.5)
     got = report(behavior_correction=correction, c_clip=1.0)
     assert got["ppo_actor/update/behave_imp_weight/max"] == pytest.approx(1.5)
-    assert got["behavior_correction/max_weight_before/max"] == pytest.approx(2.0)
+    assert got["behavior_correction/max_weight_before"] == pytest.approx(2.0)
     assert got["ppo_actor/update/dual_clip_ratio/avg"] == 0.0
 
 
@@ -80,6 +80,6 @@ def test_a_sequence_objective_reports_sequences():
     x = torch.tensor([math.log(4), 0.0, 0.0], dtype=torch.float64)
     arguments = (x, torch.zeros(3).double(), None, None, Denominators(3, 2), ActorConfig(objective="gspo"))
     got = to_floats(update_loss(tokens, *arguments)[1])
-    assert got["rl/ratio_new_old/avg"] == pytest.approx(1.5)  # (2 + 1)/2, not (4 + 1 + 1)/3
-    assert got["rl/ess/avg"] == pytest.approx(9 / 2 / 5)
-    assert got["rl/clamp_log_ratio_new_old_indicator/avg"] == pytest.approx(0.5)
+    assert got["rl/ratio_new_old"] == pytest.approx(1.5)  # (2 + 1)/2, not (4 + 1 + 1)/3
+    assert got["rl/ess"] == pytest.approx(9 / 2 / 5)
+    assert got["rl/clamp_log_ratio_new_old_indicator"] == pytest.approx(0.5)

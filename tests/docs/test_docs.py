@@ -128,7 +128,7 @@ def test_metrics_page_is_that_of_the_catalogue():
     finally:
         sys.path.remove(str(ROOT / "scripts"))
     assert (ROOT / "docs" / "metrics.md").read_text() == page(), "run python scripts/generate_metric_docs.py"
-    assert set(PLACEHOLDERS) == {"{k}", "{method}", "{avg,min,max}", "{bucket}"}
+    assert set(PLACEHOLDERS) == {"{k}", "{method}", "{avg,min,max}", "{,/min,/max}", "{bucket}"}
 
 
 def test_pinned_arguments_and_engines_are_those_of_the_code():

@@ -26,8 +26,8 @@ def test_group_normalized_rewards_reach_every_token():
     half = 0.5 / 0.5**0.5
     assert sequences[0].advantages == pytest.approx((half,) * 3)
     assert sequences[1].advantages == pytest.approx((-half,))
-    assert metrics["rl/reward/avg"] == 0.5 and metrics["rl/shaped_reward/max"] == 1.0
-    assert metrics["rl/advantage/avg"] == pytest.approx((3 * half - half) / 4)
+    assert metrics["rl/reward"] == 0.5 and metrics["rl/shaped_reward/max"] == 1.0
+    assert metrics["rl/advantage"] == pytest.approx((3 * half - half) / 4)
 
 
 def test_everything_of_a_token_keeps_its_place():
@@ -76,7 +76,7 @@ def test_failed_rewards_are_left_out_of_the_statistics_and_counted():
     g = of(trajectory((0,), 1.0), trajectory((0,), 0.5), failed)
     sequences, metrics = batch(g, scale="none")
     assert [s.advantages for s in sequences] == [(0.25,), (-0.25,)]
-    assert metrics["advantages/num_failed_rewards"] == 1 and metrics["rl/reward/avg"] == 0.75
+    assert metrics["advantages/num_failed_rewards"] == 1 and metrics["rl/reward"] == 0.75
 
 
 def test_responses_without_sampled_tokens_are_left_out():

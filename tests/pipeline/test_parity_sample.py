@@ -54,7 +54,7 @@ def test_what_another_version_sampled_is_no_parity_sample():
     ],
 )
 def test_the_alarm_names_the_check_to_begin_with(difference, probe, limit, expected):
-    row = {"mismatch/lag_0/abs_logp_diff/avg": difference, "weight_sync/probe_mean_abs_diff": probe}
+    row = {"mismatch/lag_0/abs_logp_diff": difference, "weight_sync/probe_mean_abs_diff": probe}
     sentence = disagreement(row, {"model.dtype": "float32", "consistency.limit": limit}.get)
     assert (sentence is None) == (expected is None)
     assert expected is None or expected in sentence

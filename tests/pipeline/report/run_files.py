@@ -55,15 +55,15 @@ def _row(rng: random.Random, step: int, num_steps: int) -> dict[str, Any]:
     done = step / num_steps
     reward = 0.3 + 0.4 * (1 - math.exp(-4 * done)) + rng.gauss(0, 0.05)
     row: dict[str, Any] = {"step": step, "version": step, "time_s": 30.0 + 2.0 * step + rng.random()}
-    row |= {"rl/reward": reward, "rl/lag": 1 + 0.3 * rng.random(), "rl/lag_max": 2.0, "rl/response_tokens": 40.0}
+    row |= {"rl/reward": reward, "rl/lag": 1 + 0.3 * rng.random(), "rl/lag/max": 2.0, "rl/response_tokens": 40.0}
     row |= {"rl/truncated_fraction": 0.1 * rng.random(), "buffer/num_dropped_stale": float(step // 50)}
     for bucket, size in [("", 3e-4), ("stale_kv/", 2e-3)] + [(f"lag_{k}/", 10 ** (k - 5)) for k in range(LAGS)]:
         for name in ("abs_logp_diff", "rel_logp_diff", "kl_k3", "kl_k1", "ess", "prob_corr"):
-            row[f"mismatch/{bucket}{name}/avg"] = size * (1 + rng.random())
+            row[f"mismatch/{bucket}{name}"] = size * (1 + rng.random())
     for name in ("actor_loss", "importance_weight", "behave_imp_weight", "clip_ratio", "entropy", "lr"):
         row[f"ppo_actor/update/{name}/avg"] = 1 + rng.gauss(0, 0.02)
     row["ppo_actor/update/grad_norm/avg"] = math.exp(rng.gauss(0, 0.5)) * (40 if rng.random() < 0.002 else 1)
-    row["actor/kl_k2/avg"] = 0.05 * done + 0.01 * rng.random()
+    row["actor/kl_k2"] = 0.05 * done + 0.01 * rng.random()
     row |= {f"ppo_actor/update/other_{i}/avg": rng.random() for i in range(NUM_TRAINER_METRICS)}
     row |= {"throughput/generated_tokens_per_s": 900 + 50 * rng.random(), "throughput/trained_tokens_per_s": 2000.0}
     row |= {"timing/step_s": 2.0, "timing/wait_batch_s": 0.4, "timing/train_s": 1.4, "timing/publish_s": 0.1}

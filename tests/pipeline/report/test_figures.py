@@ -22,11 +22,11 @@ def series(*values):
 def test_mismatch_by_lag_is_in_order_of_lags_with_the_stale_tokens_last():
     found = mismatch_by_lag(
         {
-            "mismatch/lag_10/abs_logp_diff/avg": series(3.0),
-            "mismatch/lag_2/abs_logp_diff/avg": series(1.0, 2.0),
-            "mismatch/lag_0/abs_logp_diff/avg": series(0.25, 0.75),
-            "mismatch/stale_kv/abs_logp_diff/avg": series(4.0),
-            "mismatch/abs_logp_diff/avg": series(9.0),
+            "mismatch/lag_10/abs_logp_diff": series(3.0),
+            "mismatch/lag_2/abs_logp_diff": series(1.0, 2.0),
+            "mismatch/lag_0/abs_logp_diff": series(0.25, 0.75),
+            "mismatch/stale_kv/abs_logp_diff": series(4.0),
+            "mismatch/abs_logp_diff": series(9.0),
         }
     )
     assert list(found.items()) == [("0", 0.5), ("2", 1.5), ("10", 3.0), ("stale kv", 4.0)]
@@ -76,20 +76,20 @@ def run_with(tmp_path, name, **config):
 def test_lines_follow_the_settings_that_runs_share(tmp_path):
     fp32 = run_with(tmp_path, "a", model={"dtype": "float32"}, rollout={"max_head_offpolicyness": 2})
     bf16 = run_with(tmp_path, "b", model={"dtype": "bfloat16"}, rollout={"max_head_offpolicyness": 2})
-    lag_0 = "mismatch/lag_0/abs_logp_diff/avg"
+    lag_0 = "mismatch/lag_0/abs_logp_diff"
     assert thresholds(lag_0, [fp32]) == Thresholds(high=1e-4, alarm=1e-4)
     assert thresholds(lag_0, [bf16]) == Thresholds(high=1e-2, alarm=0.1)
     strict = run_with(tmp_path, "c", model={"dtype": "bfloat16"}, consistency={"limit": 0.05})
     assert thresholds(lag_0, [strict]) == Thresholds(high=1e-2, alarm=0.05)
     assert thresholds(lag_0, [fp32, bf16]) == Thresholds()
-    assert thresholds("rl/lag_max", [fp32, bf16]) == Thresholds(alarm=2.0)
+    assert thresholds("rl/lag/max", [fp32, bf16]) == Thresholds(alarm=2.0)
     assert thresholds("weight_sync/probe_mean_abs_diff", [bf16]) == Thresholds(alarm=0.1)
-    assert thresholds("actor/kl_k2/avg", [fp32, bf16]) == Thresholds(0.01, 0.1, 0.2)
+    assert thresholds("actor/kl_k2", [fp32, bf16]) == Thresholds(0.01, 0.1, 0.2)
     assert thresholds("unheard/of", [fp32]) == Thresholds()
 
 
 def test_every_metric_has_one_place():
-    names = ["rl/reward", "rl/lag", "mismatch/lag_1/kl_k1/avg", "ppo_actor/update/compute_logp/linear/abs_error/avg"]
+    names = ["rl/reward", "rl/lag", "mismatch/lag_1/kl_k1", "ppo_actor/update/compute_logp/linear/abs_error/avg"]
     sections, left = laid_out(names)
     placed = {section.title: members for section, members in sections}
     assert placed == {
@@ -97,7 +97,7 @@ def test_every_metric_has_one_place():
         "Proximal approximation": ["ppo_actor/update/compute_logp/linear/abs_error/avg"],
         "Staleness and buffer": ["rl/lag"],
     }
-    assert left == ["mismatch/lag_1/kl_k1/avg"]
+    assert left == ["mismatch/lag_1/kl_k1"]
 
 
 def test_overview_of_a_finished_run(tmp_path):
