@@ -14,11 +14,13 @@ from configs.loader import save_config
 from configs.schema import Config
 from pipeline.admission import Admission
 from pipeline.checkpoints import Checkpoint, CheckpointStore
+from pipeline.disk_room import check_room
 from pipeline.evaluation import Evaluation
 from pipeline.fleet import Fleet
 from pipeline.hardware import check_hardware
 from pipeline.json_lines import JsonLines
 from pipeline.ledger import Ledger
+from pipeline.model_weights import check_weights_fit
 from pipeline.rollouts import Rollouts
 from pipeline.run_folder import RunFolder
 from pipeline.run_state import RunState
@@ -26,7 +28,7 @@ from pipeline.trackers import Trackers
 from pipeline.trajectory_log import remove_trajectories_after
 from rollout.dataset import load_prompts
 from rollout.dataset_source import DatasetKeys
-from rollout.model_files import context_length
+from rollout.model_files import architecture, context_length
 from rollout.prompt_cursor import PromptCursor
 from rollout.tokenizer import load_tokenizer
 from rollout.types import Prompt
@@ -126,6 +128,7 @@ def fingerprint(config: Config) -> dict[str, Any]:
     return {
         "model.path": config.model.path,
         "model.dtype": config.model.dtype,
+        "model.architecture": architecture(config.model.path),
         "dataset.path": config.dataset.path,
         "dataset.split": config.dataset.split,
         "run.seed": config.run.seed,
@@ -148,6 +151,7 @@ def open_run(config: Config) -> Iterator[Resumable]:
     check_hardware(config)
     folder = RunFolder.of(config)
     tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
+    check_weights_fit(config.model.path, config.model.trust_remote_code)
     train_prompts = load_prompts(
         config.dataset,
         tokenizer,
@@ -157,6 +161,7 @@ def open_run(config: Config) -> Iterator[Resumable]:
     eval_prompts = _eval_prompts(config, tokenizer)
     with ExitStack() as stack:
         folder.create()
+        check_room(folder.root, config)
         stack.enter_context(_locked(folder.root))
         store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
         checkpoint, passed_over = store.newest_whole()
@@ -170,6 +175,7 @@ def open_run(config: Config) -> Iterator[Resumable]:
         _cut(folder.ledger, restored.ledger_bytes if restored else 0)
         remove_trajectories_after(folder.trajectories, step)
         save_config(config, folder.config)
+        folder.config.chmod(0o600)  # arguments of engines and trackers may hold tokens
         run = Resumable(
             config=config,
             folder=folder,
@@ -221,7 +227,7 @@ def _locked(root: Path) -> Iterator[None]:
 def _check_same(folder: RunFolder, restored: RunState, config: Config) -> None:
     now = fingerprint(config)
     for key, value in restored.fingerprint.items():
-        if now.get(key) != value:
+        if key in now and now[key] != value:
             raise ValueError(
                 f"{key}={now.get(key)!r} differs from {value!r} of the run in {folder.root}; "
                 "give it the old value, or choose another run.dir to start a new run"

@@ -1,5 +1,6 @@
 """The small JSON files that come with a model: vocabulary size, context length and the like."""
 
+import hashlib
 import json
 from typing import Any
 
@@ -40,6 +41,14 @@ def vocab_size(model_path: str) -> int | None:
 def context_length(model_path: str) -> int | None:
     """Longest sequence in tokens that the model was made for; None when its config does not say."""
     return _text_config_value(model_path, "max_position_embeddings")
+
+
+def architecture(model_path: str) -> str:
+    """Digest of what makes two models' weights interchangeable: everything in config.json that shapes them."""
+    config = read_model_json(model_path, "config.json")
+    ignored = {"transformers_version", "dtype", "torch_dtype", "_name_or_path", "use_cache"}
+    shaping = {k: v for k, v in config.items() if k not in ignored}
+    return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _text_config_value(model_path: str, key: str) -> int | None:

@@ -1,0 +1,36 @@
+import subprocess
+import sys
+
+from pipeline.json_lines import JsonLines, read_json_lines
+
+SCRIPT = """
+import resource, sys
+from pathlib import Path
+from pipeline.json_lines import JsonLines
+lines = JsonLines(Path(sys.argv[1]))
+lines.write({"step": 1})
+resource.setrlimit(resource.RLIMIT_FSIZE, (lines.num_bytes + 10,) * 2)
+try:
+    lines.write({"step": 2, "text": "x" * 100})
+except OSError as error:
+    print(error.errno, lines.num_bytes)
+lines.close()
+"""
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    done = subprocess.run([sys.executable, "-c", SCRIPT, path], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["27", "12"], done.stderr  # EFBIG
+    assert path.read_text() == '{"step": 1}\n'
+
+
+def test_size_and_contents_across_openings(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    with JsonLines(path) as lines:
+        lines.write({"a": float("nan"), "b": "ü"})
+    with JsonLines(path) as lines:
+        assert lines.num_bytes == path.stat().st_size
+        lines.write({"a": 1.5})
+        assert lines.num_bytes == path.stat().st_size
+    assert read_json_lines(path) == [{"a": None, "b": "ü"}, {"a": 1.5}]

@@ -1,0 +1,14 @@
+from pipeline.skipped_steps import SkippedSteps
+
+
+def test_only_whole_steps_in_a_row_count():
+    skipped = SkippedSteps(limit=2, num_minibatches=2)
+    assert not skipped.reached(2.0)
+    assert not skipped.reached(1.0)  # one of the two minibatches was learned from
+    assert not skipped.reached(2.0)
+    assert skipped.reached(1.9999998)  # a mean of shares, whole up to rounding
+
+
+def test_no_limit():
+    skipped = SkippedSteps(limit=0, num_minibatches=1)
+    assert not any(skipped.reached(1.0) for _ in range(50))
