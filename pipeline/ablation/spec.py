@@ -66,7 +66,7 @@ def load_spec(
         ) from None
     if not isinstance(content, Mapping):
         raise ConfigError(f"--config {path} holds no settings; name an ablation file or a run's config")
-    file = content if "grid" in content else {"config": path.name}
+    file: Mapping[str, Any] = content if "grid" in content else {"config": path.name}
     _check_keys(path, file)
     grid = {str(k): [_plain(v) for v in values] for k, values in dict(file.get("grid", {})).items()}
     grid |= dict(_parse_grid(option) for option in grid_options)
