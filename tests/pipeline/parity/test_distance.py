@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from pipeline.metric_docs import metric_doc
 from pipeline.parity.curves import panel_curve, smoothed
 from pipeline.parity.distance import area, distance, seed_unit
 from pipeline.parity.panels import FIGURES, PANELS, panel
@@ -75,3 +76,8 @@ def test_what_was_not_recorded_cannot_be_told() -> None:
 def test_the_documents_six_figures_are_there() -> None:
     assert [f.number for f in FIGURES][:6] == [1, 2, 3, 4, 5, 6]
     assert {key for f in FIGURES for key in f.panels} == {p.key for p in PANELS}
+
+
+def test_every_panel_reads_a_metric_that_runs_record() -> None:
+    for shown in PANELS:
+        assert metric_doc(shown.metric) is not None, shown.metric
