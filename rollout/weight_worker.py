@@ -97,16 +97,27 @@ def _compare(
         return problem
     if not repacked:
         return None
-    apply = _head(model) if head else _linear(module)
-    return compare_function(apply, expected.to(parameter.device), parameter.dtype, version)
+    apply = _head(model, parameter.dtype) if head else _linear(module)
+    dtype = _coarser(parameter.dtype, _head_dtype(model)) if head else parameter.dtype
+    return compare_function(apply, expected.to(parameter.device), dtype, version)
 
 
 def _linear(module: Any) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: module.quant_method.apply(module, x, None)
 
 
-def _head(model: Any) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The lm_head as sampling and scoring use it, in `head_dtype` where this vLLM has one."""
+def _head(model: Any, dtype: torch.dtype) -> Callable[[torch.Tensor], torch.Tensor]:
+    """The lm_head as sampling and scoring use it on a body of `dtype`, in `head_dtype` where this vLLM has one."""
     if hasattr(model.logits_processor, "_apply_head"):
-        return lambda x: model.logits_processor._apply_head(model.lm_head, x, None)
+        return lambda x: model.logits_processor._apply_head(model.lm_head, x.to(dtype), None)
     return _linear(model.lm_head)
+
+
+def _head_dtype(model: Any) -> torch.dtype | None:
+    found: torch.dtype | None = getattr(getattr(model, "logits_processor", None), "head_dtype", None)
+    return found
+
+
+def _coarser(body: torch.dtype, head: torch.dtype | None) -> torch.dtype:
+    """The type that the head's product is rounded to: an allowed bf16 head rounds the weights of an fp32 body."""
+    return head if head is not None and torch.finfo(head).eps > torch.finfo(body).eps else body

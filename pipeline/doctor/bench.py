@@ -12,7 +12,7 @@ from actor.batch import TrainSequence
 from actor.packing import plan
 from configs.schema import Config
 from pipeline.batching import count
-from pipeline.doctor.limits import Limits, limits_of
+from pipeline.doctor.limits import LIMITS, Limits, limits_of
 from pipeline.doctor.sample import Sample, Scores
 from pipeline.doctor.sampler import Sampler, SamplerFailed
 from pipeline.rollouts import train_sampling
@@ -39,6 +39,7 @@ class Bench:
     version: int = -1
     report: UpdateReport | None = None  # of the newest update
     lost: str | None = None  # why the engine cannot be asked any more
+    head_dtype: str | None = None  # of the engine; None where it does not tell
     num_published: int = 0  # tensors of the newest publication
     by_lag: dict[int, list[float]] = field(default_factory=dict)  # δ of the first sample at later versions
     _sample: Sample | None = None
@@ -51,6 +52,12 @@ class Bench:
     @property
     def limits(self) -> Limits:
         return limits_of(self.config)
+
+    @property
+    def decode_limit(self) -> float:
+        """Of the engine against itself; a head of another type rounds more than the body does."""
+        row = LIMITS.get(self.head_dtype or "", self.limits)
+        return max(self.limits.decode_prefill, row.decode_prefill)
 
     @property
     def engine_args(self) -> dict[str, Any]:
@@ -72,6 +79,7 @@ class Bench:
         self._sample, self.lost, self.by_lag = None, None, {}
         try:
             await self.synchronize()
+            self.head_dtype = (await self.sampler.describe_model()).get("head_dtype")
             await self.redraw()
         except SamplerFailed as failure:
             self.lost = str(failure)

@@ -29,6 +29,7 @@ from rollout.tokenizer import load_tokenizer
 from rollout.types import Prompt
 
 CLOSE_TIMEOUT_S = 5.0
+UNLIMITED = 1e9
 LEARNING_RATE = 1e-3
 """Of the one or two updates: a job's own rate may move the weights by less than a kernel rounds."""
 
@@ -41,6 +42,8 @@ def one_of_each(config: Config) -> Config:
     config.actor.optimizer.lr, config.actor.optimizer.warmup_steps = LEARNING_RATE, 0
     config.actor.optimizer.schedule = "constant"
     config.actor.ppo_n_minibatches = 1
+    # A probe beyond its limit would end the engine before the ladder could say why.
+    config.rollout.weight_sync.probe_limit = UNLIMITED
     return config
 
 

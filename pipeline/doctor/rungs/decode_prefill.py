@@ -17,8 +17,9 @@ async def decode_prefill(bench: Bench) -> Verdict:
     sample = bench.sample
     if bench.sampling != plain:
         sample = await bench.draw(bench.prompts[:NUM_DRAWN], plain, NUM_SAMPLES)
-    figure, limit = await decode_difference(bench, sample), bench.limits.decode_prefill
-    note = f"{len(sample.trajectories)} completions sampled, then scored by the engine"
+    figure, limit = await decode_difference(bench, sample), bench.decode_limit
+    num_tokens = sum(len(t.response_token_ids) for t in sample.trajectories)
+    note = f"{num_tokens} tokens sampled, then scored by the engine"
     if figure > limit:
         cause = "the engine's decode and prefill compute different probabilities for the same tokens"
         return failed(RUNG, note, cause, "rollout.vllm_config.vllm_kwargs", figure, limit)

@@ -9,8 +9,7 @@ KEY = "rollout.vllm_config.vllm_kwargs.hf_overrides"
 
 async def head_dtype(bench: Bench) -> Verdict:
     """What the engine's model says it multiplies its head in; the trainer's is always float32."""
-    facts = await bench.sampler.describe_model()
-    head = facts.get("head_dtype")
+    head = bench.head_dtype
     if head is None:
         return not_applicable(RUNG, "this engine does not tell the type of its lm_head")
     note = f"lm_head in {head} in the engine and in float32 in the trainer"

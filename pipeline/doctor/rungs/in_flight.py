@@ -47,7 +47,7 @@ async def _across_update(bench: Bench, sampling: Sampling, delay_s: float) -> tu
 
 
 def _judge(bench: Bench, undisturbed: Sample, crossed: Sample) -> Verdict:
-    allowed, limit = {bench.version - 1, bench.version}, bench.limits.decode_prefill
+    allowed, limit = {bench.version - 1, bench.version}, bench.decode_limit
     note = "change of the tokens before the update"
     if any(set(t.versions) - allowed for t in crossed.trajectories):
         return failed(RUNG, note, "tokens bear versions that the engine never held", "rollout.engine")

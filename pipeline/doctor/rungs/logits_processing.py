@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 
 from pipeline.doctor.bench import Bench
-from pipeline.doctor.limits import EXPLAINED
 from pipeline.doctor.sample import Sample, Scores, behavior, explained, masked, mean_abs
 from pipeline.doctor.verdict import Verdict, failed, passed
 
@@ -20,7 +19,7 @@ async def logits_processing(bench: Bench) -> Verdict:
     difference = mean_abs(theirs, ours)
     note = f"temperature {bench.sampling.temperature:g}, top_p {bench.sampling.top_p:g}, top_k {bench.sampling.top_k}"
     if difference <= limit:
-        return passed(RUNG, f"{note}; fraction of δ that forgetting one takes away", 0.0, EXPLAINED)
+        return passed(RUNG, f"{note}; fraction of δ that forgetting one takes away", 0.0, bench.limits.explained)
     shares: dict[str, float] = {}
     if any(t.kept_token_ids for t in trajectories):
         shares |= await _of_truncation(bench, sample, difference)
@@ -31,11 +30,11 @@ async def logits_processing(bench: Bench) -> Verdict:
         shares["sampler"] = explained(mean_abs([ours[i] for i in common], plain), difference)
         shares["trainer"] = explained(mean_abs([theirs[i] for i in common], plain), difference)
     worst = max(shares, key=lambda k: shares[k], default=None)
-    if worst is None or shares[worst] < EXPLAINED:
+    if worst is None or shares[worst] < bench.limits.explained:
         return passed(RUNG, f"{note}; fraction of δ that forgetting one takes away",
-                      shares[worst] if worst else 0.0, EXPLAINED)  # fmt: skip
+                      shares[worst] if worst else 0.0, bench.limits.explained)  # fmt: skip
     cause, key = _cause(worst, bench)
-    return failed(RUNG, note, cause, key, shares[worst], EXPLAINED)
+    return failed(RUNG, note, cause, key, shares[worst], bench.limits.explained)
 
 
 def _cause(side: str, bench: Bench) -> tuple[str, str]:

@@ -28,7 +28,7 @@ async def prefix_cache(bench: Bench) -> Verdict:
     # A score never reads the cache, a sampled completion does.
     figure = await decode_difference(bench, await bench.draw([prompt], sampling, NUM_SAMPLES))
     await bench.redraw()
-    limit = bench.limits.decode_prefill
+    limit = bench.decode_limit
     note = f"on; a prompt of {len(prompt.token_ids)} tokens sampled before and after an update"
     if figure > limit:
         cause = "the prefix cache is kept over an update: prompts are read through keys and values of older weights"
@@ -37,7 +37,7 @@ async def prefix_cache(bench: Bench) -> Verdict:
 
 
 async def _off(bench: Bench) -> Verdict:
-    limit = bench.limits.decode_prefill
+    limit = bench.decode_limit
     # Equal names draw equal completions.
     first, second = [await bench.draw(bench.prompts[:1], bench.sampling, NUM_SAMPLES, "doctor-twice") for _ in "ab"]
     figure = max(

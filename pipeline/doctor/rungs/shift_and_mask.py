@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from pipeline.doctor.bench import Bench
-from pipeline.doctor.limits import EXPLAINED
 from pipeline.doctor.sample import Sample, behavior, explained, masked, mean_abs
 from pipeline.doctor.verdict import Verdict, failed, passed
 
@@ -20,18 +19,18 @@ async def shift_and_mask(bench: Bench) -> Verdict:
     difference = mean_abs(masked(trajectories, sample.scores), behavior(trajectories))
     share = max(shifted(sample, step, difference) for step in (-1, 1)) if difference > limit else 0.0
     note = "fraction of δ that a shift by one takes away"
-    if share >= EXPLAINED:
+    if share >= bench.limits.explained:
         cause = "response tokens are compared with their neighbours: logits at a position predict the next token"
-        return failed(RUNG, note, cause, KEY, share, EXPLAINED)
+        return failed(RUNG, note, cause, KEY, share, bench.limits.explained)
     change = await prompt_effect(bench, sample)
-    if change <= limit:
+    if difference > limit >= change:
         cause = (
             "the trainer's logprobs do not depend on the prompt: it is masked out of attention, not just of the loss"
         )
         return failed(RUNG, "change of the logprobs under another prompt", cause, "actor.attn_implementation",
                       change, limit)  # fmt: skip
     return passed(RUNG, f"{note}; end tokens are scored; another prompt changes logprobs by {change:.1g}", share,
-                  EXPLAINED)  # fmt: skip
+                  bench.limits.explained)  # fmt: skip
 
 
 def mask_fault(sample: Sample) -> str | None:
