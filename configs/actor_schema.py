@@ -96,7 +96,7 @@ class ActorConfig:
     entropy_coef: float = doc(0.0, "Weight of the entropy bonus.")
     ppo_n_minibatches: int = doc(1, "Optimizer steps a training step.")
     max_tokens_per_microbatch: int = doc(4096, "Token budget of one packed micro-batch.")
-    logprob_chunk_tokens: int = doc(1024, "Rows of the lm_head computed at a time; memory is chunk × vocabulary.")
+    logprob_chunk_tokens: int = doc(256, "Rows of the lm_head computed at a time; memory is chunk × vocabulary.")
     gradient_checkpointing: bool = doc(False, "Recompute activations in the backward pass.")
     attn_implementation: Literal["auto", "sdpa", "eager", "flash_attention_2"] = doc(
         "auto", "auto takes flash attention on GPUs where installed and sdpa elsewhere."

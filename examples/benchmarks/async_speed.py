@@ -28,9 +28,16 @@ CASES = {
         f"actor.num_threads={len(os.sched_getaffinity(0))}",
     ],
     ASYNCHRONOUS: ["rollout.max_head_offpolicyness=1"],
-    "asynchronous (η = 2)": ["rollout.max_head_offpolicyness=2", "rollout.max_concurrent_rollouts=32"],
+    "asynchronous (η = 2)": ["rollout.max_head_offpolicyness=2"],
 }
-NOTHING_ELSE = ["eval.num_samples=0", "consistency.every=0", "checkpoint.every=0"]
+# As many groups in flight everywhere as a synchronous batch holds; nothing but sampling and training.
+COMMON = [
+    "train.batch_size=16",
+    "rollout.max_concurrent_rollouts=16",
+    "eval.num_samples=0",
+    "consistency.every=0",
+    "checkpoint.every=0",
+]
 _FILL = 2  # first steps, while the pipeline fills, left out of the seconds of a step
 
 
@@ -56,7 +63,7 @@ def main() -> None:
     runs: dict[str, list[list[dict[str, Any]]]] = {name: [] for name in CASES}
     for _ in range(options.repeats):
         for name, keys in CASES.items():
-            runs[name].append(run_case([*NOTHING_ELSE, *options.overrides, *keys], options.steps))
+            runs[name].append(run_case([*COMMON, *options.overrides, *keys], options.steps))
     total = {name: [sum(r["timing/step_s"] for r in rows) for rows in many] for name, many in runs.items()}
     table = []
     for name, many in runs.items():

@@ -1,0 +1,87 @@
+"""The benchmarks' own parts, and the trainer's ones once through, small."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from examples.benchmarks.measurement import median_ratio, seconds_by_case
+from examples.benchmarks.outcome import Outcome, Target, show
+from examples.benchmarks.peak_memory import ALLOCATOR
+from examples.benchmarks.training_cases import random_sequences, step_input
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+
+
+def test_cases_take_turns_and_warmups_are_not_counted():
+    calls = []
+    seconds = seconds_by_case({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=2, warmups=1)
+    assert calls == ["a", "b"] * 3
+    assert {name: len(values) for name, values in seconds.items()} == {"a": 2, "b": 2}
+    with pytest.raises(ValueError, match="--repeats=0"):
+        seconds_by_case({"a": int}, repeats=0)
+
+
+def test_a_ratio_is_the_median_of_the_rounds_own_ratios():
+    assert median_ratio([2.0, 30.0, 8.0], [1.0, 10.0, 2.0]) == 3.0  # of 2, 3 and 4; the medians would give 4
+
+
+@pytest.mark.parametrize(("value", "at_least", "met"), [(0.9, True, True), (0.89, True, False), (0.91, False, False)])
+def test_a_target_is_met_on_the_right_side(value, at_least, met):
+    assert Target("x", value, 0.9, at_least).met is met
+
+
+def test_the_outcome_is_shown_and_written(tmp_path, capsys):
+    path = tmp_path / "new" / "out.json"
+    show(Outcome("Title", [{"case": "one", "seconds": 1234.5}], [Target("speed", 0.5, 0.9, True)], ["a note"]), path)
+    written = json.loads(path.read_text())
+    assert written["rows"] == [{"case": "one", "seconds": 1234.5}] and written["targets"][0]["met"] is False
+    assert {"cores", "torch", "python"} <= set(written["machine"])
+    text = capsys.readouterr().out
+    assert "MISSED" in text and "one" in text and "a note" in text
+
+
+def test_packing_computes_no_position_that_is_not_a_token():
+    data = step_input(random_sequences(64, vocabulary=64), num_minibatches=2, max_tokens=512)
+    assert data.num_positions == data.num_tokens < data.num_padded_positions
+    assert len(data.minibatches) == len(data.denominators) == 2
+
+
+def test_peak_memory_sees_what_was_freed_again():
+    code = f"""
+import torch
+from examples.benchmarks.peak_memory import measured
+torch.zeros(8)
+def work():
+    a = torch.ones(64 * {MIB // 4}); b = a + 1; del a, b
+    return torch.ones(8 * {MIB // 4})
+print(measured(work))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | ALLOCATOR, capture_output=True, text=True
+    )
+    assert 127 * MIB < int(run.stdout) < 140 * MIB, run.stderr
+
+
+def test_the_memory_benchmark_measures_both_ways_alike():
+    from examples.benchmarks.logprob_memory import HIDDEN_SIZES, WAYS, work
+
+    gradients = {way: work(way, min(HIDDEN_SIZES), 24, 7)() for way in WAYS}
+    for full, chunked in zip(gradients["full"], gradients["chunked"], strict=True):
+        torch.testing.assert_close(full, chunked, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("name", ["trainer_speed", "prox_methods"])
+def test_a_trainer_benchmark_runs_and_writes_its_figures(name, tmp_path):
+    out = tmp_path / "out.json"
+    command = [sys.executable, "-m", f"examples.benchmarks.{name}", "--repeats", "1", "--sequences", "32"]
+    run = subprocess.run([*command, "--json", str(out)], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    rows = json.loads(out.read_text())["rows"]
+    assert len(rows) == {"trainer_speed": 3, "prox_methods": 10}[name] and all(row["seconds"] > 0 for row in rows)
