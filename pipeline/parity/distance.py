@@ -25,6 +25,13 @@ def area(a: Curve, b: Curve) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
+def mean_of_seeds(curves: Sequence[Curve]) -> float:
+    """Mean over the steps, then over the seeds. NaN where nothing was recorded."""
+    known = [c[np.isfinite(c)] for c in curves]
+    means = [float(c.mean()) for c in known if len(c)]
+    return float(np.mean(means)) if means else float("nan")
+
+
 def seed_unit(reference: Sequence[Curve]) -> float:
     """Mean area between the reference's seeds, two or more."""
     return float(np.mean([area(a, b) for a, b in itertools.combinations(reference, 2)]))
@@ -51,7 +58,7 @@ def distance(variant: Sequence[Curve], reference: Sequence[Curve], limit: float)
     """
     areas = float(np.mean([area(x, r) for x in variant for r in reference]))
     unit = seed_unit(reference)
-    shift = float(np.nanmean([np.nanmean(x) for x in variant]) - np.nanmean([np.nanmean(r) for r in reference]))
+    shift = mean_of_seeds(variant) - mean_of_seeds(reference)
     if unit == 0:
         return Distance(0.0 if areas == 0 else float("inf"), shift, limit)
     return Distance(areas / unit, shift, limit)

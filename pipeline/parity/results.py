@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.job_queue import Job
 from pipeline.parity.curves import Curve, panel_curve, smoothed
-from pipeline.parity.distance import Distance, distance
+from pipeline.parity.distance import Distance, distance, mean_of_seeds
 from pipeline.parity.panels import PANELS
 from pipeline.parity.spec import ParitySpec, ParityVariant
 
@@ -69,7 +69,7 @@ def _variant_result(
     return VariantResult(
         variant=variant,
         curves={key: [smoothed(c, spec.smoothing) for c in curves if _known(c)] for key, curves in raw.items()},
-        raw_means={key: _mean(curves) for key, curves in raw.items()},
+        raw_means={key: mean_of_seeds(curves) for key, curves in raw.items()},
         eval_rewards=tuple(s["eval_after"]["eval/reward"] for s in finished if s.get("eval_after")),
         num_finished=len(finished),
         versions=finished[0].get("versions", {}) if finished else {},
@@ -79,8 +79,3 @@ def _variant_result(
 
 def _known(curve: Curve) -> bool:
     return bool(np.isfinite(curve).any())
-
-
-def _mean(curves: Sequence[Curve]) -> float:
-    known = [c for c in curves if _known(c)]
-    return float(np.mean([np.nanmean(c) for c in known])) if known else float("nan")
