@@ -57,7 +57,7 @@ def disagreement(last: Row, setting: Setting) -> str | None:
     rung = "weights" if probe > limit else "logits processing (temperature, top_p, top_k)"
     return (
         f"sampler and trainer differ by {difference:.1e} a token at lag 0 (limit {limit:g}); "
-        f"begin with the check of {rung} in docs/consistency.md"
+        f"begin with the check of {rung}: `proxrl doctor` on this config names the cause, see docs/doctor.md"
     )
 
 

@@ -35,7 +35,8 @@ def outcome(verdicts: Sequence[Verdict]) -> str:
     """One sentence."""
     first = first_cause(verdicts)
     if first is None:
-        return "Sampler and trainer agree on every rung."
+        left_out = sum(v.state == "not applicable" for v in verdicts)
+        return "Sampler and trainer agree on every rung" + (f" that applies ({left_out} do not)." if left_out else ".")
     key = f" (see {first.key})" if first.key else ""
     return f"First cause, at rung '{first.rung}': {first.cause}{key}."
 
