@@ -1,11 +1,14 @@
 """The trainer ranks' process group: gloo on CPUs, nccl on GPUs, joined over TCP."""
 
 import os
+import socket
 from datetime import timedelta
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
+LOOPBACK_INTERFACE = "lo"
 JOIN_TIMEOUT = timedelta(minutes=10)
 
 
@@ -22,6 +25,8 @@ def prepare_environment(rank: int, world_size: int, master_addr: str, master_por
     }
     if not torch.cuda.is_available():
         os.environ["DS_ACCELERATOR"] = "cpu"
+    if master_addr == "127.0.0.1":
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", LOOPBACK_INTERFACE)
 
 
 def join(rank: int, world_size: int, master_addr: str, master_port: int) -> None:
@@ -31,12 +36,9 @@ def join(rank: int, world_size: int, master_addr: str, master_port: int) -> None
     if gpu:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     if not dist.is_initialized():
+        store = _store(rank, world_size, master_addr, master_port)
         dist.init_process_group(
-            "nccl" if gpu else "gloo",
-            init_method=f"tcp://{master_addr}:{master_port}",
-            rank=rank,
-            world_size=world_size,
-            timeout=JOIN_TIMEOUT,
+            "nccl" if gpu else "gloo", store=store, rank=rank, world_size=world_size, timeout=JOIN_TIMEOUT
         )
     import deepspeed
 
@@ -44,6 +46,14 @@ def join(rank: int, world_size: int, master_addr: str, master_port: int) -> None
         # Naming no compiled op as usable spares a compiler run of a minute for one that only inference uses.
         vars(deepspeed.ops).setdefault("__compatible_ops__", {})
     deepspeed.init_distributed("nccl" if gpu else "gloo", verbose=False)
+
+
+def _store(rank: int, world_size: int, address: str, port: int) -> dist.TCPStore:
+    """Where the ranks meet. Torch alone would listen on every interface; ours listens on `address` only."""
+    listening: dict[str, Any] = (
+        {"master_listen_fd": socket.create_server((address, port)).detach()} if rank == 0 else {}
+    )
+    return dist.TCPStore(address, port, world_size, rank == 0, JOIN_TIMEOUT, **listening)
 
 
 def leave() -> None:

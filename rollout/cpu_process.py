@@ -17,6 +17,9 @@ SETTINGS: dict[str, str] = ANYWHERE | {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_WAIT_POLICY": "PASSIVE",  # idle OpenMP threads sleep, they do not spin
     "KMP_BLOCKTIME": "0",  # the same for Intel's runtime
+    # An engine's processes talk to each other on this machine only.
+    "VLLM_HOST_IP": "127.0.0.1",
+    "GLOO_SOCKET_IFNAME": "lo",
     # The sampler has a few functions under torch.compile, which compile C++ for half a minute at the first request.
     "TORCHDYNAMO_DISABLE": "1",
 }
