@@ -11,6 +11,7 @@ from rollout.types import Sampling, Trajectory
 
 RUNG = "an update in flight"
 NUM_PROMPTS = 4
+LONGEST = 128  # tokens
 DELAYS_S = (0.1, 0.3, 0.02)  # between the requests and the update, one a try
 
 
@@ -28,7 +29,7 @@ def _long(bench: Bench) -> Sampling:
     """Completions as long as the engine's context allows, so that an update meets them."""
     longest = max(len(p.token_ids) for p in bench.prompts[:NUM_PROMPTS])
     room = int(bench.engine_args.get("max_model_len") or 0) - longest
-    return replace(bench.sampling, max_new_tokens=max(bench.sampling.max_new_tokens, min(room, 256)))
+    return replace(bench.sampling, max_new_tokens=max(bench.sampling.max_new_tokens, min(room, LONGEST)))
 
 
 async def _across_update(bench: Bench, sampling: Sampling, delay_s: float) -> tuple[Sample, Sample]:
