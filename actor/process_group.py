@@ -3,7 +3,6 @@
 import os
 import socket
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist

@@ -73,7 +73,7 @@ class RunProcess:
         with log.open("ab") as out:
             # A group of its own, as a shell makes one for a job, so that a signal can go to all of it.
             self.process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+                command, cwd=ROOT, env=environment, stdout=out, stderr=subprocess.STDOUT, process_group=0
             )
 
     def output(self) -> str:
