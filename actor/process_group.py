@@ -49,10 +49,10 @@ def join(rank: int, world_size: int, master_addr: str, master_port: int) -> None
 
 def _store(rank: int, world_size: int, address: str, port: int) -> dist.TCPStore:
     """Where the ranks meet. Torch alone would listen on every interface; ours listens on `address` only."""
-    listening: dict[str, Any] = (
-        {"master_listen_fd": socket.create_server((address, port)).detach()} if rank == 0 else {}
-    )
-    return dist.TCPStore(address, port, world_size, rank == 0, JOIN_TIMEOUT, **listening)
+    if rank > 0:
+        return dist.TCPStore(address, port, world_size, False, JOIN_TIMEOUT)
+    listening = socket.create_server((address, port)).detach()
+    return dist.TCPStore(address, port, world_size, True, JOIN_TIMEOUT, master_listen_fd=listening)
 
 
 def leave() -> None:
