@@ -12,7 +12,7 @@ FORMAT_PATHS := actor configs examples pipeline rollout scripts tests
 # Many small tensors: a second thread in every process costs more than it brings. No test may reach for a hub.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 DS_ACCELERATOR=cpu
 
-.PHONY: help env quickstart smollm2 test test-fast test-engine lint format typecheck docs clean faults soak
+.PHONY: help env quickstart smollm2 test test-fast test-engine lint format typecheck docs bench clean faults soak
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,6 +57,11 @@ docs: env ## write the generated pages and build all of docs/ into site/
 	@$(PYTHON) scripts/generate_config_docs.py
 	@$(PYTHON) scripts/generate_metric_docs.py
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+
+BENCHMARKS := trainer_speed prox_methods rollout_speed weight_update
+
+bench: env ## the quick benchmarks, each side by side with what it is measured against (minutes; JSON in runs/bench)
+	@for name in $(BENCHMARKS); do $(PYTHON) -m examples.benchmarks.$$name --json runs/bench/$$name.json || exit 1; done
 
 clean: ## remove caches; runs, models and the environment stay
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -76,7 +76,7 @@ def main() -> None:
                 "step s": statistics.median(r["timing/step_s"] for r in rows),
                 "waits for samples s": statistics.median(r["timing/wait_batch_s"] for r in rows),
                 "trains s": statistics.median(r["timing/train_s"] for r in rows),
-                "tokens' lag": statistics.fmean(r["rl/lag/avg"] for r in rows),
+                "tokens' lag": statistics.fmean(r["rl/lag"] for r in rows),
             }
         )
     target = Target("asynchronous, speed of synchronous", table[2]["speed of synchronous"], 1.4, True)
