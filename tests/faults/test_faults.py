@@ -9,7 +9,7 @@ import pytest
 
 from tests.faults.run_process import RunProcess, audit_problems, make_inputs, overrides, steps
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.engine, pytest.mark.faults, pytest.mark.timeout(2400)]
 
 UPDATE_PHASES = ("pause", "load", "verify", "label", "resume", "probe")
 

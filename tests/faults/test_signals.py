@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.run_process import SHARED_MEMORY, RunProcess, audit_problems, make_inputs, overrides, steps
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.faults, pytest.mark.timeout(1200)]
 
 END_LIMIT_S = 15.0
 

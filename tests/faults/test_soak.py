@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults.run_process import RunProcess, audit_problems, make_inputs, overrides, steps
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(4 * 3600)]
+pytestmark = [pytest.mark.engine, pytest.mark.soak, pytest.mark.timeout(4 * 3600)]
 
 NUM_STEPS = int(os.environ.get("SOAK_STEPS", "500"))
 KILL_EVERY = 50
