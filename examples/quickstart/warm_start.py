@@ -24,7 +24,7 @@ IGNORED = -100  # label that Hugging Face models leave out of the loss
 class WarmStart:
     """Settings of the warm start; they are part of the cache key of the model's folder."""
 
-    steps: int = 500
+    steps: int = 450
     batch_size: int = 32
     lr: float = 2e-3
     warmup_steps: int = 30
@@ -100,6 +100,8 @@ def train(model: Qwen3ForCausalLM, stream: Iterator[dict[str, torch.Tensor]], se
 def warm_start(folder: Path, seed: int, settings: WarmStart) -> None:
     """Make the small model for `seed` and save it with its tokenizer in `folder`."""
     torch.manual_seed(seed)
+    # One thread: the same weights on every machine, and a second one brings little to a model of this size.
+    torch.set_num_threads(1)
     tokenizer = save_tokenizer(folder)
     model = new_model(tokenizer, settings)
     train(model, batches(tokenizer, settings, seed), settings)
