@@ -44,6 +44,7 @@ def one_of_each(config: Config) -> Config:
     config.actor.ppo_n_minibatches = 1
     # A probe beyond its limit would end the engine before the ladder could say why.
     config.rollout.weight_sync.probe_limit = UNLIMITED
+    config.rollout.weight_sync.backend = "shared_memory"  # what `Bench` publishes; both halves are on this machine
     return config
 
 
