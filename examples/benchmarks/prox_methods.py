@@ -7,6 +7,7 @@ import dataclasses
 import statistics
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -35,9 +36,9 @@ def steps(model_path: str, actor: ActorConfig, data: StepInput) -> dict[str, Cal
     """One training step for each method, on trainers of their own."""
     cases: dict[str, Callable[[], object]] = {}
     for method in METHODS:
-        of_method: Any = dataclasses.replace(actor, prox_logp_method=method)
-        trainer = make_trainer(model_path, of_method)
-        cases[method] = lambda trainer=trainer: trainer.train_step(VERSION, data.minibatches, data.denominators)
+        choice: dict[str, Any] = {"prox_logp_method": method}
+        trainer = make_trainer(model_path, dataclasses.replace(actor, **choice))
+        cases[method] = partial(trainer.train_step, VERSION, data.minibatches, data.denominators)
     return cases
 
 

@@ -93,7 +93,7 @@ def main() -> None:
             f"{BARE}, masked sdpa": bare_step(path, actor, data, "sdpa"),
         }
         seconds = seconds_by_case(cases, options.repeats, options.clock)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "step": name,
             "seconds": statistics.median(taken),
