@@ -1,4 +1,4 @@
-"""Publishing weights on one machine: safetensors bucket files, the sha256 of each tensor, and a probe."""
+"""Publishing weights: bucket files where they travel by files, the sha256 of each tensor, and a probe."""
 
 import hashlib
 from pathlib import Path
@@ -8,14 +8,16 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
 
-from actor.full_weights import Bucket, iter_full_weights
+from actor.full_weights import iter_full_weights
 from actor.trainer import Trainer
 
 
 def publish(
-    trainer: Trainer, version: int, directory: str, probe_token_ids: tuple[int, ...], bucket_bytes: int
+    trainer: Trainer, version: int, directory: str | None, probe_token_ids: tuple[int, ...], bucket_bytes: int
 ) -> dict[str, Any]:
     """Write the whole weights under `directory` (rank 0) and score the probe with them. Collective.
+
+    With no directory nothing is written: the weights are only described, for a transport that sends them itself.
 
     Returns the fields of a weight update: version, buckets (paths), tensors (name, dtype, shape,
     sha256), probe_token_ids, probe_logprobs (at temperature 1). `buckets` and `tensors` are empty
@@ -27,9 +29,12 @@ def publish(
     tensors: list[dict[str, Any]] = []
     for index, bucket in enumerate(iter_full_weights(trainer.engine, bucket_bytes)):
         if writes:
-            path = Path(directory) / f"bucket-{index:05d}.safetensors"
-            tensors += _write(bucket, path)
-            buckets.append(str(path))
+            on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in bucket}
+            tensors += _describe(on_cpu)
+            if directory is not None:
+                path = Path(directory) / f"bucket-{index:05d}.safetensors"
+                save_file(on_cpu, path)
+                buckets.append(str(path))
     return {
         "version": version,
         "buckets": buckets,
@@ -39,9 +44,7 @@ def publish(
     }
 
 
-def _write(bucket: Bucket, path: Path) -> list[dict[str, Any]]:
-    on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in bucket}
-    save_file(on_cpu, path)
+def _describe(on_cpu: dict[str, torch.Tensor]) -> list[dict[str, Any]]:
     return [
         {
             "name": name,

@@ -20,6 +20,7 @@ class TrainerWorker:
         self.config, self.rank = config, rank
         self._join = (rank, world_size, master_addr, master_port)
         self._trainer: Any = None
+        self._sender: Any = None  # the `WeightSender` of rank 0, where weights are broadcast
 
     def start(self) -> dict[str, Any]:
         """Join the other ranks and load the model; returns what the run records of this rank."""
@@ -63,12 +64,30 @@ class TrainerWorker:
         """See `Trainer.score`."""
         return self._started.score(sequences, of_reference)
 
-    def publish(self, version: int, directory: str, probe_token_ids: tuple[int, ...]) -> dict[str, Any]:
+    def publish(self, version: int, directory: str | None, probe_token_ids: tuple[int, ...]) -> dict[str, Any]:
         """See `actor.publish.publish`; buckets of `rollout.weight_sync.bucket_mib`."""
         from actor.publish import publish
 
-        bucket_bytes = self.config.rollout.weight_sync.bucket_mib * _MIB
-        return publish(self._started, version, directory, tuple(probe_token_ids), bucket_bytes)
+        return publish(self._started, version, directory, tuple(probe_token_ids), self._bucket_bytes)
+
+    def transfer_endpoint(self, sender: str, loopback: bool) -> tuple[str, int]:
+        """Rank 0: where a new group meets; `sender` is the import path of a `WeightSender`."""
+        if self._sender is None:
+            from actor.weight_sender import make_sender
+
+            self._sender = make_sender(sender)
+        return self._sender.endpoint(loopback)
+
+    def join_transfer(self, address: str, port: int, world_size: int, limit_s: float) -> None:
+        """Rank 0: form the group. Raises TimeoutError."""
+        assert self._sender is not None, "transfer_endpoint() comes first"
+        self._sender.join(address, port, world_size, limit_s)
+
+    def broadcast(self, limit_s: float) -> None:
+        """See `actor.weight_sender.broadcast`; buckets as in `publish`."""
+        from actor.weight_sender import broadcast
+
+        broadcast(self._started.engine, self._sender, self._bucket_bytes, limit_s)
 
     def save_policy(self, directory: str) -> None:
         """See `actor.policy_files.save_policy`."""
@@ -97,6 +116,10 @@ class TrainerWorker:
     def _started(self) -> Any:
         assert self._trainer is not None, "start() has not been called"
         return self._trainer
+
+    @property
+    def _bucket_bytes(self) -> int:
+        return self.config.rollout.weight_sync.bucket_mib * _MIB
 
     def _num_threads(self) -> int:
         """`actor.num_threads`, else what the run gave this process through OMP_NUM_THREADS."""

@@ -25,7 +25,9 @@ class VllmConfig:
 @dataclass
 class WeightSyncConfig:
     backend: Literal["auto", "shared_memory", "nccl"] = doc(
-        "auto", "auto takes nccl on GPUs and shared memory (one machine) on CPUs."
+        "auto",
+        "auto takes nccl where every trainer rank and rollout worker has a GPU of its own (rollout.engine=vllm-v1), "
+        "else shared memory (one machine).",
     )
     timeout_s: float = doc(300.0, "Longest a worker may take for one update before it is restarted.")
     bucket_mib: int = doc(256, "Weights are gathered and sent in buckets of about this size.")

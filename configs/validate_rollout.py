@@ -27,6 +27,9 @@ def check_use_v1(config: Config) -> None:
 
 def check_update_path(config: Config) -> None:
     sync, engine = config.rollout.weight_sync, config.rollout.engine
+    if sync.backend == "nccl" and engine != NATIVE_ENGINE:
+        remedy = f"use auto or shared_memory, or rollout.engine={NATIVE_ENGINE}"
+        raise refused("rollout.weight_sync.backend", "nccl", f"has no receiver in rollout.engine={engine}", remedy)
     given = {"pause_mode": (sync.pause_mode, "keep"), "clear_cache": (sync.clear_cache, False)}
     for name, (value, only) in given.items():
         if value != only and engine not in ENGINES_WITH_PAUSE_MODES:

@@ -10,12 +10,14 @@ import ray
 
 from actor.worker import TrainerWorker
 from configs.schema import Config
+from pipeline.broadcast import Broadcast, TransferShape
 from pipeline.console import RunConsole
 from pipeline.fleet import Fleet, FleetLimits
 from pipeline.hardware import num_cores
 from pipeline.placement import Placement, cpu_share, start_ray
 from pipeline.run_folder import RunFolder
 from pipeline.trainer_group import TrainerGroup
+from pipeline.weight_backend import with_backend
 from pipeline.weight_sync import WeightSync
 from rollout.engines.registry import worker_options
 from rollout.types import Prompt
@@ -47,11 +49,14 @@ async def started(
     trainer: TrainerGroup | None = None
     try:
         placement = Placement(config, folder)
+        config = with_backend(config, placement.trainer_gpus, placement.rollout_gpus)
+        by_files = config.rollout.weight_sync.backend == "shared_memory"
         trainer = start_trainer(config, placement)
-        fleet = _fleet(config, placement, console.note)
+        broadcast = None if by_files else _broadcast(config, trainer, console.note)
+        fleet = _fleet(config, placement, console.note, broadcast)
         console.phase("starting the trainer and the engines (about a minute on a CPU)")
         trainer_info, rollout_info = await asyncio.gather(trainer.start(), fleet.start())
-        sync = WeightSync(trainer, fleet, probe)
+        sync = WeightSync(trainer, fleet, probe, by_files)
         yield Parts(trainer, fleet, sync, rollout_info, trainer_info)
     finally:
         if fleet is not None:
@@ -75,7 +80,16 @@ def start_trainer(config: Config, placement: Placement) -> TrainerGroup:
     return TrainerGroup(spawn, config.actor.num_workers, config.rollout.startup_timeout_s, config.actor.timeout_s)
 
 
-def _fleet(config: Config, placement: Placement, on_event: Callable[[str], None]) -> Fleet:
+def _broadcast(config: Config, trainer: TrainerGroup, on_event: Callable[[str], None]) -> Broadcast:
+    sync = config.rollout.weight_sync
+    loopback = config.scheduler.type == "local"
+    shape = TransferShape(config.rollout.tensor_parallel_size, sync.bucket_mib << 20, sync.timeout_s, loopback)
+    return Broadcast(trainer, shape, on_event)
+
+
+def _fleet(
+    config: Config, placement: Placement, on_event: Callable[[str], None], broadcast: Broadcast | None
+) -> Fleet:
     threads = str(cpu_share(config, num_cores()).rollout_threads)
     extra = worker_options(config.rollout.engine)
     remote = ray.remote(RolloutWorker)
@@ -94,7 +108,7 @@ def _fleet(config: Config, placement: Placement, on_event: Callable[[str], None]
         update_s=sync.timeout_s,
         max_restarts=config.rollout.max_worker_restarts,
     )
-    return Fleet(spawn, config.rollout.num_workers, limits, on_event)
+    return Fleet(spawn, config.rollout.num_workers, limits, on_event, broadcast)
 
 
 def probe_token_ids(config: Config, prompts: list[Prompt]) -> tuple[int, ...]:

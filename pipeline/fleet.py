@@ -2,13 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import ray
 from ray.actor import ActorHandle
 
+from pipeline.broadcast import Broadcast
 from pipeline.failures import RunFailed
 from rollout.errors import EngineUnusable
 from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
@@ -67,12 +68,16 @@ class Fleet:
         num_workers: int,
         limits: FleetLimits,
         on_event: Callable[[str], None] = lambda sentence: None,
+        broadcast: Broadcast | None = None,
     ) -> None:
+        """`broadcast` sends the weights where they lie in no file."""
         self._spawn = spawn
         self._on_event = on_event
         self._limits = limits
         self._slots = [Slot(i) for i in range(num_workers)]
+        self._broadcast = broadcast
         self._latest: WeightUpdate | None = None
+        self._published = asyncio.Condition()
         self._restarts: set[asyncio.Task[None]] = set()
         self._last_event = ""
 
@@ -112,13 +117,24 @@ class Fleet:
             slot.verified_version = -1
             # Newer weights may be published while this one loads, so look again after each update.
             while self._latest is not None and self._latest.version > slot.verified_version:
-                await self._update_actor(actor, slot, self._latest)
+                await self._catch_up(actor, slot, self._latest)
         except BaseException:
             ray.kill(actor)
             raise
         slot.actor = actor
         slot.incarnation += 1
         return info
+
+    async def _catch_up(self, actor: ActorHandle, slot: Slot, latest: WeightUpdate) -> None:
+        """Bring a new worker to the published weights, or let it wait for the next if the trainer has left these."""
+        if self._broadcast is None:
+            await self._update_actor(actor, slot, latest)
+            return
+        member = (slot.index, slot.num_restarts)
+        sent = await self._broadcast.send(latest, [member], lambda _, update: self._update_actor(actor, slot, update))
+        if sent is None:
+            async with self._published:  # ends with the trainer's step, which has a limit of its own
+                await self._published.wait_for(lambda: self._latest is not latest)
 
     def pick(self) -> Slot | None:
         """The serving worker with the fewest groups in flight."""
@@ -167,8 +183,23 @@ class Fleet:
     async def update(self, update: WeightUpdate) -> list[UpdateReport]:
         """Bring every serving worker to `update`; a worker that fails is replaced and left out of the reports."""
         self._latest = update
-        reports = await asyncio.gather(*(self._update_slot(s, update) for s in self._slots if s.serving))
+        serving = [s for s in self._slots if s.serving]
+        reports: Sequence[UpdateReport | None]
+        if self._broadcast is None:
+            reports = await asyncio.gather(*(self._update_slot(s, update) for s in serving))
+        else:
+            reports = await self._send(self._broadcast, update, serving)
         return [r for r in reports if r is not None]
+
+    async def _send(
+        self, broadcast: Broadcast, update: WeightUpdate, serving: list[Slot]
+    ) -> Sequence[UpdateReport | None]:
+        async with self._published:
+            self._published.notify_all()
+        members = [(s.index, s.num_restarts) for s in serving]
+        reports = await broadcast.send(update, members, lambda i, u: self._update_slot(serving[i], u))
+        assert reports is not None, "the trainer went on before its weights were sent"
+        return reports
 
     async def _update_slot(self, slot: Slot, update: WeightUpdate) -> UpdateReport | None:
         actor, incarnation = slot.actor, slot.incarnation

@@ -73,13 +73,13 @@ class Placement:
         self._folder = folder
         self._trainer = _reserve([trainer] * config.actor.num_workers, "PACK", "trainer ranks")
         self._rollout = _reserve([rollout] * config.rollout.num_workers, "SPREAD", "rollout workers")
-        self._trainer_gpus, self._rollout_gpus = trainer.get("GPU", 0.0), rollout.get("GPU", 0.0)
+        self.trainer_gpus, self.rollout_gpus = trainer.get("GPU", 0.0), rollout.get("GPU", 0.0)
 
     def trainer_options(self, rank: int, env: dict[str, str]) -> dict[str, Any]:
-        return self._options(self._trainer, rank, self._trainer_gpus, f"trainer-{rank}", env)
+        return self._options(self._trainer, rank, self.trainer_gpus, f"trainer-{rank}", env)
 
     def rollout_options(self, worker: int, env: dict[str, str]) -> dict[str, Any]:
-        return self._options(self._rollout, worker, self._rollout_gpus, f"rollout-{worker}", env)
+        return self._options(self._rollout, worker, self.rollout_gpus, f"rollout-{worker}", env)
 
     def _options(
         self, group: PlacementGroup, index: int, gpus: float, name: str, env: dict[str, str]

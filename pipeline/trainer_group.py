@@ -11,9 +11,11 @@ from ray.actor import ActorHandle
 from actor.batch import Denominators, TrainSequence
 from actor.metrics import Metrics, merge
 from pipeline.failures import TrainerLost
-from rollout.types import TensorMeta, WeightUpdate
+from rollout.types import TensorMeta, TransferPlace, WeightUpdate
 
 DEATHS = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError)
+SENDER = "rollout.nccl_sender:NcclSender"  # the trainer's process finds it by this path
+SEND_GRACE_S = 30.0  # beyond the sender's own limit: by then it has ended or its process hangs
 DEATH_NOTICE_S = 5.0  # Ray notices a dead process within a second or two
 
 RankBatch = list[list[list[TrainSequence]]]  # [minibatch][micro-batch][sequence]
@@ -32,6 +34,8 @@ class TrainerGroup:
         address, port = "127.0.0.1", _free_port()
         self._ranks = [spawn(rank, world_size, address, port) for rank in range(world_size)]
         self._startup_timeout_s, self._call_timeout_s = startup_timeout_s, call_timeout_s
+        self.turn = asyncio.Lock()  # held by whoever needs the weights to stay, or changes them
+        self._published: int | None = None
 
     async def start(self) -> list[dict[str, Any]]:
         """Load the model on every rank.
@@ -45,9 +49,11 @@ class TrainerGroup:
         self, version: int, shares: Sequence[RankBatch], denominators: Sequence[Denominators]
     ) -> tuple[Metrics, dict[str, float]]:
         """One training step; returns metrics merged over ranks and rank 0's timings in seconds."""
-        calls = zip(self._ranks, shares, strict=True)
-        refs = [r.train_step.remote(version, share, list(denominators)) for r, share in calls]
-        results = await self._gather(refs, f"training step {version + 1}", self._call_timeout_s)
+        async with self.turn:
+            self._published = None
+            calls = zip(self._ranks, shares, strict=True)
+            refs = [r.train_step.remote(version, share, list(denominators)) for r, share in calls]
+            results = await self._gather(refs, f"training step {version + 1}", self._call_timeout_s)
         return merge(r["metrics"] for r in results), results[0]["timings"]
 
     async def score_reference(self, shares: Sequence[list[list[TrainSequence]]]) -> list[list[list[float]]]:
@@ -62,9 +68,10 @@ class TrainerGroup:
         refs = [r.score.remote(share, of_reference) for r, share in zip(self._ranks, shares, strict=True)]
         return await self._gather(refs, "logprobs of the trainer", self._call_timeout_s)
 
-    async def publish(self, version: int, directory: str, probe_token_ids: Sequence[int]) -> WeightUpdate:
-        """Gather the weights into bucket files under `directory` and score the probe with them."""
+    async def publish(self, version: int, directory: str | None, probe_token_ids: Sequence[int]) -> WeightUpdate:
+        """Gather the weights into bucket files under `directory`, if any, and score the probe with them."""
         published = (await self._all("publish", version, directory, tuple(probe_token_ids)))[0]
+        self._published = version
         return WeightUpdate(
             version=published["version"],
             buckets=tuple(published["buckets"]),
@@ -72,6 +79,25 @@ class TrainerGroup:
             probe_token_ids=tuple(published["probe_token_ids"]),
             probe_logprobs=tuple(published["probe_logprobs"]),
         )
+
+    def holds(self, version: int) -> bool:
+        """Whether the ranks' weights are those published as `version`; under `turn` they stay so."""
+        return self._published == version
+
+    async def transfer_endpoint(self, loopback: bool) -> tuple[str, int]:
+        """Address and free port of rank 0, where a new transfer group meets."""
+        ref = self._ranks[0].transfer_endpoint.remote(SENDER, loopback)
+        address, port = (await self._gather([ref], "the transfer group's address", self._call_timeout_s))[0]
+        return address, port
+
+    async def join_transfer(self, place: TransferPlace, limit_s: float) -> None:
+        """Rank 0 forms the group of `place` with its receivers. Raises TimeoutError after `limit_s`."""
+        ref = self._ranks[0].join_transfer.remote(place.address, place.port, place.world_size, limit_s)
+        await self._gather([ref], "the trainer's joining of the transfer group", limit_s + SEND_GRACE_S)
+
+    async def broadcast(self, limit_s: float) -> None:
+        """Send the weights to the group. Raises TimeoutError when the receivers need longer than `limit_s`."""
+        await self._all("broadcast", limit_s, limit_s=limit_s + SEND_GRACE_S)
 
     async def save_policy(self, directory: str) -> None:
         """Write the policy in Hugging Face format."""

@@ -27,8 +27,11 @@ class WeightSync:
     ```
     """
 
-    def __init__(self, trainer: TrainerGroup, fleet: Fleet, probe_token_ids: tuple[int, ...]) -> None:
-        self._trainer, self._fleet, self._probe = trainer, fleet, probe_token_ids
+    def __init__(
+        self, trainer: TrainerGroup, fleet: Fleet, probe_token_ids: tuple[int, ...], by_files: bool = True
+    ) -> None:
+        """`by_files`: weights travel as files in shared memory; otherwise the fleet broadcasts them."""
+        self._trainer, self._fleet, self._probe, self._by_files = trainer, fleet, probe_token_ids, by_files
         base = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
         remove_orphans(base)
         self._root = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=base))
@@ -41,6 +44,9 @@ class WeightSync:
         """Write the weights of `version`; returns the seconds it took."""
         assert self._task is None, "the update before has not finished"
         started = time.monotonic()
+        if not self._by_files:
+            self._update = await self._trainer.publish(version, None, self._probe)
+            return time.monotonic() - started
         directory = self._root / f"v{version}"
         directory.mkdir()
         self._update = await self._trainer.publish(version, str(directory), self._probe)

@@ -8,6 +8,7 @@ from configs.schema import Config
 from rollout.errors import UpdateFailed
 from rollout.probe import ProbeResult, compare_probe, probe_limit
 from rollout.time_limit import Deadline
+from rollout.transfer_messages import join_info, update_info
 from rollout.types import UpdateReport, WeightUpdate
 
 RESUME_AFTER_FAILURE_S = 5.0
@@ -43,6 +44,7 @@ class InFlightUpdate:
         version = self._update.version
         failed = True
         try:
+            await self._join()
             self._enter("pause")
             await self._wait(self._llm.pause_generation(mode="keep", clear_cache=False), "the engine to pause")
             self._enter("load")
@@ -72,17 +74,24 @@ class InFlightUpdate:
         self._enter("resume")
         await self._wait(self._llm.resume_generation(), "the engine to resume")
 
+    async def _join(self) -> None:
+        """Under nccl, enter the group that this update comes through, unless it is the one of the update before."""
+        place = self._update.transfer
+        if place is None or place == self._engine.transfer:
+            return
+        from vllm.distributed.weight_transfer.base import WeightTransferInitRequest
+
+        self._enter("join")
+        request = WeightTransferInitRequest(init_info=join_info(place))
+        joined = self._llm.init_weight_transfer_engine(request)
+        await self._wait(joined, f"the transfer group of {place.world_size} at {place.address}:{place.port}")
+        self._engine.transfer = place
+
     async def _load(self) -> None:
         from vllm.distributed.weight_transfer.base import WeightTransferUpdateRequest
 
         version = self._update.version
-        info = {
-            "buckets": list(self._update.buckets),
-            "tensors": [
-                {"name": t.name, "dtype": t.dtype, "shape": list(t.shape), "sha256": t.sha256}
-                for t in self._update.tensors
-            ],
-        }
+        info = update_info(self._update)
         await self._wait(self._llm.start_weight_update(), "the receiver to be ready")
         await self._wait(
             self._llm.update_weights(WeightTransferUpdateRequest(update_info=info)), f"the weights of version {version}"

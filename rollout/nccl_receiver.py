@@ -32,6 +32,14 @@ class NcclReceiver(NCCLWeightTransferEngine):
     update_info_cls = NcclUpdate
 
     sent: dict[str, torch.Tensor]
+    model_update_group: Any  # the communicator, once joined
+
+    def init_transfer_engine(self, init_info: Any) -> None:
+        """Join a group; the one before is aborted, since ending it in order would wait for members that are gone."""
+        if self.model_update_group is not None:
+            self.model_update_group.destroy()
+            self.model_update_group = None
+        super().init_transfer_engine(init_info)
 
     def start_weight_update(self) -> None:
         self.sent = {}

@@ -102,14 +102,27 @@ class TensorMeta:
 
 
 @dataclass(frozen=True)
+class TransferPlace:
+    """One worker's place in the NCCL group that carries the weights. Trainer rank 0 is the group's rank 0."""
+
+    group: int  # counts the groups of a run: a port may come back
+    address: str  # where the group meets
+    port: int
+    rank_offset: int  # group rank of the worker's first GPU
+    world_size: int
+    buffer_bytes: int  # sender and receivers must cut the stream alike
+
+
+@dataclass(frozen=True)
 class WeightUpdate:
-    """Published weights of one version: safetensors bucket files, written whole before this exists."""
+    """Published weights of one version: bucket files, written whole before this exists, or a place in a broadcast."""
 
     version: int
-    buckets: tuple[str, ...]  # paths of the bucket files
+    buckets: tuple[str, ...]  # paths of the bucket files; empty under nccl
     tensors: tuple[TensorMeta, ...]
     probe_token_ids: tuple[int, ...]  # [N] fixed sequence
     probe_logprobs: tuple[float, ...]  # [N-1] of tokens 1..N-1 by the trainer at temperature 1
+    transfer: TransferPlace | None = None  # under nccl, this worker's place
 
 
 @dataclass(frozen=True)

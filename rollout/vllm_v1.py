@@ -11,7 +11,7 @@ from rollout.errors import EngineUnusable
 from rollout.in_flight_update import InFlightUpdate
 from rollout.time_limit import Deadline
 from rollout.tokenizer import eos_token_ids, load_tokenizer
-from rollout.types import Completion, Sampling, UpdateReport, WeightUpdate
+from rollout.types import Completion, Sampling, TransferPlace, UpdateReport, WeightUpdate
 from rollout.vllm_args import KVShape, engine_args, kv_shape
 
 # An idle engine core has nothing to save, yet takes seconds to tear its interpreter down; it is killed after this.
@@ -29,6 +29,7 @@ class VllmV1Engine:
         self.version = first_version
         self.engine_args: dict[str, Any] = {}
         self.model_facts: dict[str, str] = {}
+        self.transfer: TransferPlace | None = None  # in the group joined last
         self.failure: EngineUnusable | None = None
         self._llm: Any = None
         self._end_token_ids: tuple[int, ...] = ()
