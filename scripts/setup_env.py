@@ -130,13 +130,21 @@ def install_torch() -> None:
 
     PyTorch's index is named for this one package only: an index that cannot be reached is retried for every package
     of an installation, which would take many minutes.
+
+    Raises:
+        SetupError: neither has it.
     """
     print(f"environment: installing {TORCH} (200 MB)", flush=True)
     try:
         pip("install", "--retries", "1", TORCH)
     except SetupError:
         print("environment: the configured indexes do not have it; trying PyTorch's own", flush=True)
-        pip("install", "--no-deps", "--index-url", TORCH_INDEX, TORCH)
+        try:
+            pip("install", "--no-deps", "--index-url", TORCH_INDEX, TORCH)
+        except SetupError as error:
+            raise SetupError(
+                f"{TORCH} is neither in the configured indexes nor to be had from PyTorch's; {error}"
+            ) from None
 
 
 def check_imports() -> None:
