@@ -118,9 +118,9 @@ def test_the_step_does_not_depend_on_micro_batches(make_trainer, zero_stage):
         config.actor.deepspeed.zero_stage = zero_stage
 
     results = []
-    for budget in (25, 60, 1000):
+    for budget in (25, 1000):
         trainer = make_trainer(budget=budget, change=stage, prox_logp_method="reuse")
-        metrics = _train(trainer, num_minibatches=2, num_steps=3)
+        metrics = _train(trainer, num_minibatches=2, num_steps=2)
         results.append((_full_weights(trainer), metrics["ppo_actor/update/actor_loss/avg"]))
     for weights, loss in results[1:]:
         assert _largest_difference(results[0][0], weights) <= 1e-5
