@@ -87,9 +87,7 @@ def _broadcast(config: Config, trainer: TrainerGroup, on_event: Callable[[str], 
     return Broadcast(trainer, shape, on_event)
 
 
-def _fleet(
-    config: Config, placement: Placement, on_event: Callable[[str], None], broadcast: Broadcast | None
-) -> Fleet:
+def _fleet(config: Config, placement: Placement, on_event: Callable[[str], None], broadcast: Broadcast | None) -> Fleet:
     threads = str(cpu_share(config, num_cores()).rollout_threads)
     extra = worker_options(config.rollout.engine)
     remote = ray.remote(RolloutWorker)

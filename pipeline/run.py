@@ -109,7 +109,7 @@ class TrainingLoop:
             self.console.phase(f"going on from {self.run.checkpoint.path}")
             await self.parts.trainer.load_state(str(self.run.checkpoint.trainer))
         await self._publish(self.run.version)
-        await self.parts.sync.finish_update()
+        await self.parts.sync.settle_update()
         if self.run.eval_before is None and self.run.eval_prompts:
             self.console.phase("evaluating the initial policy")
             evaluation = await self._evaluate(self.run.version)

@@ -74,9 +74,7 @@ class RolloutWorker:
         self._counts.num_running += n
         try:
             async with asyncio.TaskGroup() as tasks:
-                started = [
-                    tasks.create_task(self._sample(group_id, i, prompt, sampling, score)) for i in range(n)
-                ]
+                started = [tasks.create_task(self._sample(group_id, i, prompt, sampling, score)) for i in range(n)]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
