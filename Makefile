@@ -21,7 +21,7 @@ env: ## create or reuse .venv with everything for CPUs (4 minutes the first time
 	@$(SETUP_PYTHON) scripts/setup_env.py
 
 quickstart: env ## train a small model on a CPU and show what it learned (SEED=1 OUT=FOLDER)
-	@$(PYTHON) -m examples.quickstart.quickstart --seed $(SEED) $(if $(OUT),--out "$(OUT)")
+	@DS_ACCELERATOR=cpu $(PYTHON) -m examples.quickstart.quickstart --seed $(SEED) $(if $(OUT),--out "$(OUT)")
 
 smollm2: env ## fetch SmolLM2-135M-Instruct into .models
 	@$(PYTHON) scripts/smollm2.py

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers.utils.logging import disable_progress_bar
 
 from examples.quickstart.problems import problems
 from examples.quickstart.tokenizer import save_tokenizer
@@ -105,5 +106,6 @@ def warm_start(folder: Path, seed: int, settings: WarmStart) -> None:
     tokenizer = save_tokenizer(folder)
     model = new_model(tokenizer, settings)
     train(model, batches(tokenizer, settings, seed), settings)
+    disable_progress_bar()  # one line of progress is enough
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.save_pretrained(folder)
