@@ -35,14 +35,14 @@ class RunConsole:
         """What the run is doing now, before and between steps."""
         self._phase = text
         if self._live is None:
-            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False)
+            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False, soft_wrap=True)
         self._refresh()
 
     def note(self, text: str) -> None:
         """Something that happened and stays visible: a replaced worker, an alarm, a checkpoint."""
         self._notes = [*self._notes[-4:], text]
         if self._live is None:
-            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False)
+            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False, soft_wrap=True)
         self._refresh()
 
     def begin_steps(self, first_step: int) -> None:
