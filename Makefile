@@ -12,7 +12,7 @@ FORMAT_PATHS := actor configs examples pipeline rollout scripts tests
 # Many small tensors: a second thread in every process costs more than it brings. No test may reach for a hub.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 DS_ACCELERATOR=cpu
 
-.PHONY: help env quickstart smollm2 test test-fast test-engine lint format typecheck docs bench clean faults soak
+.PHONY: help env quickstart smollm2 test test-fast test-engine test-other-engines lint format typecheck docs bench clean faults soak
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,20 +27,23 @@ smollm2: env ## fetch SmolLM2-135M-Instruct into .models
 	@$(PYTHON) scripts/smollm2.py
 
 test: env ## all tests, those that start engines last (under 25 minutes on two cores)
-	@$(TEST_ENV) $(PYTHON) -m pytest -m "not engine and not faults and not soak"
-	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak"
+	@$(TEST_ENV) $(PYTHON) -m pytest -m "not engine and not faults and not soak and not other_engines"
+	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
 
 test-fast: env ## the tests that start no engine (under 2 minutes)
-	@$(TEST_ENV) $(PYTHON) -m pytest -m "not engine and not faults and not soak"
+	@$(TEST_ENV) $(PYTHON) -m pytest -m "not engine and not faults and not soak and not other_engines"
 
 test-engine: env ## the tests that start real engines, Ray or several processes
-	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak"
+	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
 
 faults: env ## kill and hang parts of real runs, one after another (under 12 minutes)
 	@$(TEST_ENV) $(PYTHON) -m pytest -m faults
 
 soak: env ## hundreds of steps with a worker killed every 50; memory must not grow (SOAK_STEPS=500)
 	@SOAK_STEPS=$(SOAK_STEPS) $(TEST_ENV) $(PYTHON) -m pytest -m soak
+
+test-other-engines: env ## the same cases on vLLM 0.8.5 and 0.18.1, where `proxrl engines create` has made them
+	@$(TEST_ENV) $(PYTHON) -m pytest -m other_engines
 
 lint: env ## ruff over everything
 	@$(PYTHON) -m ruff check .

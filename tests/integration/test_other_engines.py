@@ -18,7 +18,7 @@ from tests.integration.engine_actor import Worker, ray_of_our_own
 from tests.integration.publishing import PROBE, HfPolicy, largest_difference
 from tests.integration.stale_cache import logprobs_across_update
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.other_engines, pytest.mark.timeout(900)]
 
 PROMPT = Prompt("p", (5, 6, 7), "")
 AGREE = 1e-4

@@ -14,7 +14,7 @@ from rollout.probe import LIMITS
 from tests.faults.run_process import make_inputs, overrides
 from tests.integration.engine_actor import options_or_skip
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.other_engines, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 2
