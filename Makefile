@@ -27,11 +27,11 @@ smollm2: env ## fetch SmolLM2-135M-Instruct into .models
 	@$(PYTHON) scripts/smollm2.py
 
 test: env ## all tests, those that start engines last (under 25 minutes on two cores)
-	@$(TEST_ENV) $(PYTHON) -m pytest -m "not engine and not faults and not soak and not other_engines"
+	@$(TEST_ENV) $(PYTHON) -m pytest -n 2 -m "not engine and not faults and not soak and not other_engines"
 	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
 
 test-fast: env ## the tests that start no engine (under 2 minutes)
-	@$(TEST_ENV) $(PYTHON) -m pytest -m "not engine and not faults and not soak and not other_engines"
+	@$(TEST_ENV) $(PYTHON) -m pytest -n 2 -m "not engine and not faults and not soak and not other_engines"
 
 test-engine: env ## the tests that start real engines, Ray or several processes
 	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
