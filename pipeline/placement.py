@@ -7,7 +7,7 @@ from typing import Any
 import ray
 import torch
 from ray._private import ray_constants
-from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
+from ray.util.placement_group import PlacementGroup, placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from configs.schema import Config
@@ -91,10 +91,6 @@ class Placement:
             "runtime_env": {"env_vars": env | log},
             "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index),
         }
-
-    def release(self) -> None:
-        remove_placement_group(self._trainer)
-        remove_placement_group(self._rollout)
 
 
 def _reserve(bundles: list[dict[str, float]], strategy: str, what: str) -> PlacementGroup:
