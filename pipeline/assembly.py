@@ -14,7 +14,7 @@ from pipeline.broadcast import Broadcast, TransferShape
 from pipeline.console import RunConsole
 from pipeline.fleet import Fleet, FleetLimits
 from pipeline.hardware import num_cores
-from pipeline.placement import Placement, cpu_share, start_ray
+from pipeline.placement import Placement, cpu_share, on_one_machine, start_ray
 from pipeline.run_folder import RunFolder
 from pipeline.trainer_group import TrainerGroup
 from pipeline.weight_backend import with_backend
@@ -53,7 +53,8 @@ async def started(
         by_files = config.rollout.weight_sync.backend == "shared_memory"
         trainer = start_trainer(config, placement)
         broadcast = None if by_files else _broadcast(config, trainer, console.note)
-        fleet = _fleet(config, placement, console.note, broadcast)
+        threads = cpu_share(config, num_cores()).rollout_threads
+        fleet = start_fleet(config, placement, console.note, threads, broadcast)
         console.phase("starting the trainer and the engines (about a minute on a CPU)")
         trainer_info, rollout_info = await asyncio.gather(trainer.start(), fleet.start())
         sync = WeightSync(trainer, fleet, probe, by_files)
@@ -73,27 +74,34 @@ def start_trainer(config: Config, placement: Placement) -> TrainerGroup:
     threads = str(cpu_share(config, num_cores()).trainer_threads)
     remote = ray.remote(TrainerWorker)
 
-    def spawn(rank: int, world_size: int, address: str, port: int) -> Any:
+    def spawn(rank: int, world_size: int) -> Any:
         options = placement.trainer_options(rank, {"OMP_NUM_THREADS": threads})
-        return remote.options(**options).remote(config, rank, world_size, address, port)
+        return remote.options(**options).remote(config, rank, world_size)
 
-    return TrainerGroup(spawn, config.actor.num_workers, config.rollout.startup_timeout_s, config.actor.timeout_s)
+    limits = config.rollout.startup_timeout_s, config.actor.timeout_s
+    return TrainerGroup(spawn, config.actor.num_workers, *limits, loopback=on_one_machine(config))
 
 
 def _broadcast(config: Config, trainer: TrainerGroup, on_event: Callable[[str], None]) -> Broadcast:
     sync = config.rollout.weight_sync
-    loopback = config.scheduler.type == "local"
-    shape = TransferShape(config.rollout.tensor_parallel_size, sync.bucket_mib << 20, sync.timeout_s, loopback)
+    size, buffer_bytes = config.rollout.tensor_parallel_size, sync.bucket_mib << 20
+    shape = TransferShape(size, buffer_bytes, sync.timeout_s, on_one_machine(config))
     return Broadcast(trainer, shape, on_event)
 
 
-def _fleet(config: Config, placement: Placement, on_event: Callable[[str], None], broadcast: Broadcast | None) -> Fleet:
-    threads = str(cpu_share(config, num_cores()).rollout_threads)
+def start_fleet(
+    config: Config,
+    placement: Placement,
+    on_event: Callable[[str], None],
+    threads: int,
+    broadcast: Broadcast | None = None,
+) -> Fleet:
+    """The rollout workers, of `threads` CPU threads each; `Fleet.start` starts their engines."""
     extra = worker_options(config.rollout.engine)
     remote = ray.remote(RolloutWorker)
 
     def spawn(worker: int) -> Any:
-        options = placement.rollout_options(worker, {"OMP_NUM_THREADS": threads})
+        options = placement.rollout_options(worker, {"OMP_NUM_THREADS": str(threads)})
         env = options["runtime_env"]["env_vars"] | extra.get("env_vars", {})
         runtime_env = extra.get("runtime_env", {}) | {"env_vars": env}
         options |= {"runtime_env": runtime_env, "max_concurrency": 4096}

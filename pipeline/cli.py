@@ -7,6 +7,7 @@ from pipeline.commands.audit import audit
 from pipeline.commands.config import config
 from pipeline.commands.doctor import doctor
 from pipeline.commands.engines import app as engines
+from pipeline.commands.eval import evaluate
 from pipeline.commands.parity import parity
 from pipeline.commands.replay import replay
 from pipeline.commands.report import report
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 for command in (train, doctor, status, report, ablate, parity, audit, replay, config):
     app.command()(command)
+app.command("eval")(evaluate)
 app.add_typer(engines, name="engines")
 
 

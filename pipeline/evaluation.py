@@ -1,12 +1,12 @@
 """Reward on held-out problems, by the rollout workers themselves."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from configs.schema import Config
 from pipeline.fleet import Fleet, WorkerLost
-from rollout.types import Group, Prompt, Sampling
+from rollout.types import Group, Prompt, Sampling, Trajectory
 
 EVAL_EPOCH = -1
 MAX_ATTEMPTS = 3
@@ -37,25 +37,54 @@ def eval_sampling(config: Config) -> Sampling:
     return Sampling(config.eval.temperature, limit, stop_token_ids=tuple(s.stop_token_ids))
 
 
+async def ask_all(
+    config: Config,
+    fleet: Fleet,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    num_samples: int,
+    tag: str,
+    on_group: Callable[[Prompt, Group], Awaitable[None]],
+) -> None:
+    """Ask every prompt for `num_samples` completions; `tag` makes the request ids unique within the run.
+
+    Raises:
+        WorkerLost: a prompt was lost with its worker again and again.
+    """
+    in_flight = config.rollout.max_concurrent_rollouts * config.rollout.sampling.n_samples
+    gate = asyncio.Semaphore(max(1, in_flight // num_samples))
+
+    async def one(index: int, prompt: Prompt) -> None:
+        async with gate:
+            await on_group(prompt, await _answer(fleet, prompt, sampling, num_samples, f"eval-{tag}-{index}"))
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for index, prompt in enumerate(prompts):
+                tasks.create_task(one(index, prompt))
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+
+
+async def _answer(fleet: Fleet, prompt: Prompt, sampling: Sampling, num_samples: int, name: str) -> Group:
+    for attempt in range(MAX_ATTEMPTS):
+        while (slot := fleet.pick()) is None:
+            await asyncio.sleep(0.2)
+        try:
+            return await fleet.generate(slot, f"{name}-{attempt}", prompt, EVAL_EPOCH, sampling, num_samples)
+        except WorkerLost:
+            continue
+    raise WorkerLost(f"evaluation problem {prompt.prompt_id} was lost {MAX_ATTEMPTS} times")
+
+
 async def evaluate(config: Config, fleet: Fleet, prompts: Sequence[Prompt], tag: str) -> Evaluation:
     """Ask every prompt once; `tag` makes the request ids unique within the run."""
-    sampling = eval_sampling(config)
-    gate = asyncio.Semaphore(config.rollout.max_concurrent_rollouts * config.rollout.sampling.n_samples)
+    trajectories: list[Trajectory] = []
 
-    async def one(index: int, prompt: Prompt) -> Group:
-        async with gate:
-            for attempt in range(MAX_ATTEMPTS):
-                while (slot := fleet.pick()) is None:
-                    await asyncio.sleep(0.2)
-                try:
-                    group_id = f"eval-{tag}-{index}-{attempt}"
-                    return await fleet.generate(slot, group_id, prompt, EVAL_EPOCH, sampling, 1)
-                except WorkerLost:
-                    continue
-            raise WorkerLost(f"evaluation problem {prompt.prompt_id} was lost {MAX_ATTEMPTS} times")
+    async def collect(prompt: Prompt, group: Group) -> None:
+        trajectories.extend(group.trajectories)
 
-    groups = await asyncio.gather(*(one(i, p) for i, p in enumerate(prompts)))
-    trajectories = [g.trajectories[0] for g in groups if g.trajectories]
+    await ask_all(config, fleet, prompts, eval_sampling(config), 1, tag, collect)
     n = len(trajectories)
     mean = sum(t.reward for t in trajectories) / max(1, n)
     variance = sum((t.reward - mean) ** 2 for t in trajectories) / max(1, n - 1)

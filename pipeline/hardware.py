@@ -20,10 +20,11 @@ def num_gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
-def check_hardware(config: Config) -> None:
+def check_hardware(config: Config, trains: bool = True) -> None:
     """Refuse a job that this machine cannot run; under scheduler.type=ray the cluster decides instead.
 
-    With scheduler.device=cpu the GPUs are hidden from this process and from all that it starts.
+    A job that does not train needs no GPU for trainer ranks. With scheduler.device=cpu the GPUs are hidden from this
+    process and from all that it starts.
 
     Raises:
         ConfigError: what is missing, and what runs here.
@@ -36,15 +37,15 @@ def check_hardware(config: Config) -> None:
         return
     found = num_gpus()
     if found == 0:
-        _check_gpu_not_needed(config)
+        _check_gpu_not_needed(config, trains)
         _check_cpu(config, "and this machine has none")
     else:
-        _check_num_gpus(config, found)
+        _check_num_gpus(config, found, trains)
 
 
-def needed_gpus(config: Config) -> int:
+def needed_gpus(config: Config, trains: bool = True) -> int:
     """One GPU a trainer rank and tensor_parallel_size a rollout worker."""
-    return config.actor.num_workers + config.rollout.num_workers * config.rollout.tensor_parallel_size
+    return config.actor.num_workers * trains + config.rollout.num_workers * config.rollout.tensor_parallel_size
 
 
 def runs_here() -> str:
@@ -53,8 +54,8 @@ def runs_here() -> str:
     return f"run --config {' or '.join(names)} here" if names else "use a preset for CPUs here"
 
 
-def _check_gpu_not_needed(config: Config) -> None:
-    needed = needed_gpus(config)
+def _check_gpu_not_needed(config: Config, trains: bool) -> None:
+    needed = needed_gpus(config, trains)
     gpus = "one GPU" if needed == 1 else f"{needed} GPUs"
     if config.scheduler.device == "gpu":
         raise ConfigError(
@@ -83,8 +84,8 @@ def _check_cpu(config: Config, where: str) -> None:
         raise refused("actor.deepspeed.offload_optimizer", True, f"needs GPUs {where}", "use false")
 
 
-def _check_num_gpus(config: Config, found: int) -> None:
-    needed = needed_gpus(config)
+def _check_num_gpus(config: Config, found: int, trains: bool) -> None:
+    needed = needed_gpus(config, trains)
     if needed > found:
         raise ConfigError(
             f"actor.num_workers={config.actor.num_workers} and rollout.num_workers={config.rollout.num_workers} "

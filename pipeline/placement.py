@@ -32,6 +32,11 @@ def cpu_share(config: Config, num_cores: int) -> CpuShare:
     return CpuShare(trainer, max(1, rest // config.rollout.num_workers))
 
 
+def on_one_machine(config: Config) -> bool:
+    """Whether all processes of the run are on this machine, and what they open is for nobody else."""
+    return config.scheduler.type == "local"
+
+
 def start_ray(config: Config) -> None:
     """Start a Ray of the run's own (scheduler.type=local) or join a cluster (ray)."""
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -64,18 +69,19 @@ def start_ray(config: Config) -> None:
 
 
 class Placement:
-    """The two placement groups of a run, and Ray options for each of its processes."""
+    """The placement groups of a run, and Ray options for each of its processes; without `trains` it has no trainer."""
 
-    def __init__(self, config: Config, folder: RunFolder) -> None:
+    def __init__(self, config: Config, folder: RunFolder, trains: bool = True) -> None:
         gpus = torch.cuda.is_available()
         trainer = {"CPU": 1.0} | ({"GPU": 1.0} if gpus else {})
         rollout = {"CPU": 1.0} | ({"GPU": float(config.rollout.tensor_parallel_size)} if gpus else {})
         self._folder = folder
-        self._trainer = _reserve([trainer] * config.actor.num_workers, "PACK", "trainer ranks")
+        self._trainer = _reserve([trainer] * config.actor.num_workers, "PACK", "trainer ranks") if trains else None
         self._rollout = _reserve([rollout] * config.rollout.num_workers, "SPREAD", "rollout workers")
         self.trainer_gpus, self.rollout_gpus = trainer.get("GPU", 0.0), rollout.get("GPU", 0.0)
 
     def trainer_options(self, rank: int, env: dict[str, str]) -> dict[str, Any]:
+        assert self._trainer is not None, "nothing is trained here"
         return self._options(self._trainer, rank, self.trainer_gpus, f"trainer-{rank}", env)
 
     def rollout_options(self, worker: int, env: dict[str, str]) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rollout.types import Group
+from rollout.types import Group, Trajectory
 
 
 def write_trajectories(folder: Path, step: int, groups: Sequence[Group]) -> Path:
@@ -47,3 +47,25 @@ def _rows(step: int, group: Group) -> Iterator[dict[str, Any]]:
             "reward_failed": t.reward_failed,
             "finish_reason": t.finish_reason,
         }
+
+
+def read_groups(path: Path) -> list[Group]:
+    """The groups of one step's file, in the order in which they were trained on."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        groups.setdefault(row["group_id"], []).append(row)
+    return [
+        Group(name, rows[0]["prompt_id"], rows[0]["epoch"], rows[0]["worker"], tuple(map(_trajectory, rows)))
+        for name, rows in groups.items()
+    ]
+
+
+def _trajectory(row: Mapping[str, Any]) -> Trajectory:
+    tokens = ("prompt_token_ids", "response_token_ids", "behavior_logprobs", "versions", "loss_mask")
+    return Trajectory(
+        **{name: tuple(row[name]) for name in tokens},
+        reward=row["reward"],
+        finish_reason=row["finish_reason"],
+        reward_failed=row["reward_failed"],
+    )
