@@ -1,13 +1,14 @@
 """The Ray shell of one trainer rank. What it does lives in `actor.trainer`; here are processes only."""
 
 import os
+import socket
 import warnings
 from typing import Any
 
 import torch
 
 from actor.batch import Denominators, TrainSequence
-from actor.process_group import device, join, leave
+from actor.process_group import LOOPBACK, device, join, leave, open_meeting_point
 from configs.schema import Config
 
 _MIB = 1 << 20
@@ -16,18 +17,31 @@ _MIB = 1 << 20
 class TrainerWorker:
     """One rank as a Ray actor. All ranks must be called alike: most methods hold collectives."""
 
-    def __init__(self, config: Config, rank: int, world_size: int, master_addr: str, master_port: int) -> None:
-        self.config, self.rank = config, rank
-        self._join = (rank, world_size, master_addr, master_port)
+    def __init__(self, config: Config, rank: int, world_size: int) -> None:
+        self.config, self.rank, self._world_size = config, rank, world_size
+        self._listening: socket.socket | None = None  # rank 0's meeting point, until the ranks have met
         self._trainer: Any = None
         self._sender: Any = None  # the `WeightSender` of rank 0, where weights are broadcast
 
-    def start(self) -> dict[str, Any]:
-        """Join the other ranks and load the model; returns what the run records of this rank."""
+    def meeting_point(self, loopback: bool) -> tuple[str, int]:
+        """Rank 0: address and port where the ranks meet; kept open for `start`.
+
+        It is the address by which Ray's other nodes reach this one, or with `loopback` one of this machine alone.
+        """
+        address = LOOPBACK
+        if not loopback:
+            import ray
+
+            address = ray.util.get_node_ip_address()
+        self._listening = open_meeting_point(address)
+        return address, int(self._listening.getsockname()[1])
+
+    def start(self, address: str, port: int) -> dict[str, Any]:
+        """Join the other ranks at rank 0's meeting point and load the model; returns what the run records."""
         warnings.filterwarnings("ignore", category=FutureWarning, module="torch.distributed")
         torch.set_num_threads(self._num_threads())
         torch.manual_seed(self.config.run.seed)
-        join(*self._join)
+        join(self.rank, self._world_size, address, port, self._listening)
         import deepspeed
         import transformers
 

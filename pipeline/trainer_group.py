@@ -1,7 +1,6 @@
 """All trainer ranks as one: every call goes to each of them, because each call may hold collectives."""
 
 import asyncio
-import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,28 +21,33 @@ RankBatch = list[list[list[TrainSequence]]]  # [minibatch][micro-batch][sequence
 
 
 class TrainerGroup:
-    """The DeepSpeed ranks. `spawn(rank, world_size, addr, port)` makes one Ray actor."""
+    """The DeepSpeed ranks. `spawn(rank, world_size)` makes one Ray actor; they meet where rank 0 runs."""
 
     def __init__(
         self,
-        spawn: Callable[[int, int, str, int], ActorHandle],
+        spawn: Callable[[int, int], ActorHandle],
         world_size: int,
         startup_timeout_s: float,
         call_timeout_s: float,
+        loopback: bool,
     ) -> None:
-        address, port = "127.0.0.1", _free_port()
-        self._ranks = [spawn(rank, world_size, address, port) for rank in range(world_size)]
+        """`loopback`: all ranks run on this machine, and nothing of theirs is to be reached from another."""
+        self._ranks = [spawn(rank, world_size) for rank in range(world_size)]
         self._startup_timeout_s, self._call_timeout_s = startup_timeout_s, call_timeout_s
+        self._loopback = loopback
         self.turn = asyncio.Lock()  # held by whoever needs the weights to stay, or changes them
         self._published: int | None = None
 
     async def start(self) -> list[dict[str, Any]]:
-        """Load the model on every rank.
+        """Let the ranks meet and load the model.
 
         Raises:
             TrainerLost: a rank died or did not start in time (as every method here).
         """
-        return await self._all("start", limit_s=self._startup_timeout_s)
+        limit_s = self._startup_timeout_s
+        ref = self._ranks[0].meeting_point.remote(self._loopback)
+        address, port = (await self._gather([ref], "the address where trainer ranks meet", limit_s))[0]
+        return await self._all("start", address, port, limit_s=limit_s)
 
     async def step(
         self, version: int, shares: Sequence[RankBatch], denominators: Sequence[Denominators]
@@ -149,9 +153,3 @@ async def _result(ref: ray.ObjectRef) -> Any:
 
 def _last_line(error: BaseException) -> str:
     return str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-
-
-def _free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])

@@ -18,7 +18,7 @@ from pipeline.doctor.bench import Bench
 from pipeline.doctor.recording_worker import RecordingWorker
 from pipeline.doctor.sampler import Sampler
 from pipeline.hardware import num_cores
-from pipeline.placement import Placement, cpu_share, start_ray
+from pipeline.placement import Placement, cpu_share, on_one_machine, start_ray
 from pipeline.run_folder import RunFolder
 from pipeline.trainer_group import TrainerGroup
 from pipeline.weight_sync import PREFIX, SHARED_MEMORY
@@ -100,11 +100,12 @@ def _trainer(config: Config, placement: Placement, trainer_class: type[TrainerWo
     threads = str(cpu_share(config, num_cores()).trainer_threads)
     remote = ray.remote(trainer_class)
 
-    def spawn(rank: int, world_size: int, address: str, port: int) -> Any:
+    def spawn(rank: int, world_size: int) -> Any:
         options = placement.trainer_options(rank, {"OMP_NUM_THREADS": threads})
-        return remote.options(**options).remote(config, rank, world_size, address, port)
+        return remote.options(**options).remote(config, rank, world_size)
 
-    return TrainerGroup(spawn, 1, config.rollout.startup_timeout_s, config.actor.timeout_s)
+    limits = config.rollout.startup_timeout_s, config.actor.timeout_s
+    return TrainerGroup(spawn, 1, *limits, loopback=on_one_machine(config))
 
 
 def _sampler(config: Config, placement: Placement, rollout_class: type[RecordingWorker]) -> Sampler:

@@ -54,8 +54,8 @@ def _rank(rank: int, num_ranks: int, port: int, model_path: str, folder: str) ->
     for stage in STAGES:
         out = Path(folder) / f"ranks{num_ranks}-stage{stage}"
         (out / "weights").mkdir(parents=True, exist_ok=True)
-        worker = TrainerWorker(_config(model_path, num_ranks, stage), rank, num_ranks, "127.0.0.1", port)
-        info = worker.start()
+        worker = TrainerWorker(_config(model_path, num_ranks, stage), rank, num_ranks)
+        info = worker.start("127.0.0.1", port)
         assert info["rank"] == rank and info["num_threads"] == 1 and info["num_parameters"] > 0
         _train(worker, rank, num_ranks, range(2))
         worker.save_state(str(out / "state"))
