@@ -1,29 +1,36 @@
 """The live view of a run: a Rich table on a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
 from rich.console import Console as RichConsole
+from rich.console import Group as RichGroup
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
+
+from actor.kl import kl_health
+
+NUM_NOTES = 5  # that stay on a terminal
 
 
 class RunConsole:
-    """Shows phases, steps, notes and an estimate of the time left."""
+    """Shows phases, steps, workers, alarms, notes and an estimate of the time left."""
 
     def __init__(self, name: str, total_steps: int, rich: RichConsole | None = None) -> None:
         self._rich = rich or RichConsole()
         self._name, self._total = name, total_steps
         self._live: Live | None = None
         self._row: Mapping[str, float | int | None] = {}
-        self._phase, self._notes = "starting", list[str]()
+        self._phase, self._notes, self._alarms = "starting", list[str](), list[str]()
+        self._workers: Callable[[], Sequence[str]] = lambda: ()
         self._started, self._first_step = time.monotonic(), 0
         self._last_eval: float | None = None
 
     def __enter__(self) -> "RunConsole":
         if self._rich.is_terminal:
-            self._live = Live(self._table(), console=self._rich, refresh_per_second=4)
+            self._live = Live(get_renderable=self._view, console=self._rich, refresh_per_second=2)
             self._live.__enter__()
         return self
 
@@ -34,16 +41,23 @@ class RunConsole:
     def phase(self, text: str) -> None:
         """What the run is doing now, before and between steps."""
         self._phase = text
-        if self._live is None:
-            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False, soft_wrap=True)
-        self._refresh()
+        self._line(text)
 
     def note(self, text: str) -> None:
-        """Something that happened and stays visible: a replaced worker, an alarm, a checkpoint."""
-        self._notes = [*self._notes[-4:], text]
-        if self._live is None:
-            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False, soft_wrap=True)
-        self._refresh()
+        """Something that happened and stays visible: a replaced worker, a checkpoint."""
+        self._notes = [*self._notes, text][-NUM_NOTES:]
+        self._line(text)
+
+    def workers(self, states: Callable[[], Sequence[str]]) -> None:
+        """Where to read the rollout workers' states from, while the run lasts."""
+        self._workers = states
+
+    def alarms(self, step: int, found: Sequence[str]) -> None:
+        """What is wrong after `step`; it stays on a terminal until it is over, and is a line only when it is new."""
+        new = [sentence for sentence in found if sentence not in self._alarms]
+        self._alarms = list(found)
+        for sentence in new:
+            self._line(f"alarm at step {step}: {sentence}")
 
     def begin_steps(self, first_step: int) -> None:
         """Training starts at `first_step`; the time left is estimated from here."""
@@ -54,10 +68,7 @@ class RunConsole:
         """Show a finished step's metrics."""
         self._row = row
         self._last_eval = row.get("eval/reward", self._last_eval)
-        if self._live is None:
-            cells = " ".join(f"{name} {text}" for name, text in self._cells())
-            self._rich.print(f"[{self._name}] {cells}", markup=False, highlight=False, soft_wrap=True)
-        self._refresh()
+        self._line(" ".join(f"{name} {text}" for name, text in self._cells()))
 
     def _cells(self) -> list[tuple[str, str]]:
         row, step = self._row, int(self._row.get("step") or 0)
@@ -70,6 +81,7 @@ class RunConsole:
             ("clip", _number(row.get("ppo_actor/update/clip_ratio/avg"), ".3f")),
             ("generated tok/s", _number(row.get("throughput/generated_tokens_per_s"), ".0f")),
             ("trained tok/s", _number(row.get("throughput/trained_tokens_per_s"), ".0f")),
+            *_reference_kl(row.get("actor/kl_k2")),
             ("buffer", _number(row.get("buffer/num_groups"), ".0f")),
             ("left", self._time_left(step)),
         ]
@@ -81,18 +93,25 @@ class RunConsole:
         seconds = (time.monotonic() - self._started) / done * (self._total - step)
         return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
 
-    def _table(self) -> Table:
-        table = Table(title=f"{self._name}: {self._phase}", caption="\n".join(self._notes), title_justify="left")
+    def _line(self, text: str) -> None:
+        """A line where there is no live view, which reads what it shows by itself."""
+        if self._live is None:
+            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def _view(self) -> RichGroup:
+        table = Table(title=f"{self._name}: {self._phase}", title_justify="left")
         cells = self._cells() if self._row else []
         for name, _ in cells:
             table.add_column(name, justify="right")
         if cells:
             table.add_row(*(text for _, text in cells))
-        return table
+        alarms = (Text(f"alarm: {sentence}", style="bold red") for sentence in self._alarms)
+        return RichGroup(table, *map(Text, self._workers()), *alarms, *map(Text, self._notes))
 
-    def _refresh(self) -> None:
-        if self._live is not None:
-            self._live.update(self._table())
+
+def _reference_kl(kl: float | None) -> list[tuple[str, str]]:
+    """The KL against the reference and what it says; nothing where the run has no reference."""
+    return [] if kl is None else [("KL", f"{kl:.3f} {kl_health(kl)}")]
 
 
 def _number(value: float | int | None, form: str) -> str:

@@ -44,6 +44,15 @@ class Slot:
     def serving(self) -> bool:
         return self.actor is not None
 
+    def state(self) -> str:
+        """For people: what the worker does, and which version it has proved to hold."""
+        if self.serving:
+            version = f"version {self.verified_version}" if self.verified_version >= 0 else "no proved version yet"
+            return f"worker {self.index}: {version}, {self.running} groups in flight"
+        if self.given_up:
+            return f"worker {self.index}: given up after {self.num_restarts} restarts"
+        return f"worker {self.index}: starting" + (f" (restart {self.num_restarts})" if self.num_restarts else "")
+
 
 @dataclass(frozen=True)
 class FleetLimits:

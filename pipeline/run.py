@@ -92,7 +92,6 @@ class TrainingLoop:
     rollouts: Rollouts = field(init=False)
     skipped: SkippedSteps = field(init=False)
     _feeder: asyncio.Task[None] = field(init=False)
-    _alarms: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rollouts = self.run.make_rollouts(self.parts.fleet)
@@ -122,6 +121,7 @@ class TrainingLoop:
         if self.run.num_prompts_left_out:
             total = len(self.run.train_prompts) + self.run.num_prompts_left_out
             self.console.note(f"{self.run.num_prompts_left_out} of {total} prompts are too long and left out")
+        self.console.workers(lambda: [slot.state() for slot in self.parts.fleet.slots])
         self.console.begin_steps(self.run.version)
         while self.run.version < self.config.train.total_steps:
             record = await self._step()
@@ -174,11 +174,7 @@ class TrainingLoop:
     def _watch(self, row: Mapping[str, Any]) -> None:
         """Show alarms when they appear, and end the run where the config asks for it."""
         setting = partial(OmegaConf.select, OmegaConf.structured(self.config))
-        found = alarms(row, setting)
-        for sentence in found:
-            if sentence not in self._alarms:
-                self.console.note(f"alarm at step {row['step']}: {sentence}")
-        self._alarms = found
+        self.console.alarms(row["step"], alarms(row, setting))
         if self.config.consistency.action == "stop" and (reason := disagreement(row, setting)) is not None:
             raise RunFailed(reason)
 
