@@ -98,6 +98,7 @@ class TrackerConfig:
     tensorboard: bool = doc(False, "Write TensorBoard event files to RUN/tensorboard.")
     wandb_project: str | None = doc(None, "Weights & Biases project; needs the wandb package.")
     wandb_offline: bool = doc(True, "Keep Weights & Biases files in the run folder instead of sending them.")
+    trackio_project: str | None = doc(None, "trackio project, kept on this machine; needs the trackio package.")
 
 
 @dataclass

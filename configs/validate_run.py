@@ -98,10 +98,11 @@ def check_eval_data(config: Config) -> None:
         )
 
 
-def check_wandb(config: Config) -> None:
+def check_trackers(config: Config) -> None:
     t = config.trackers
-    if t.wandb_project is not None and not t.wandb_project.strip():
-        raise refused("trackers.wandb_project", t.wandb_project, "is empty", "name a project, or null for no tracker")
+    for key, project in (("wandb_project", t.wandb_project), ("trackio_project", t.trackio_project)):
+        if project is not None and not project.strip():
+            raise refused(f"trackers.{key}", project, "is empty", "name a project, or null for no tracker")
     if t.wandb_project is None and not t.wandb_offline:
         raise refused(
             "trackers.wandb_offline", False, "sends nothing without trackers.wandb_project", "name a project or drop it"
@@ -118,5 +119,5 @@ RUN_CHECKS = (
     check_system_prompt,
     check_import_paths,
     check_eval_data,
-    check_wandb,
+    check_trackers,
 )

@@ -1,6 +1,10 @@
-"""Where metrics go beside metrics.jsonl: TensorBoard and Weights & Biases, behind one small interface."""
+"""Where metrics go beside metrics.jsonl: TensorBoard, Weights & Biases and trackio, behind one small interface."""
 
+import io
+import uuid
 from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -39,10 +43,7 @@ class WandbTracker:
         try:
             import wandb
         except ImportError:
-            raise ValueError(
-                f"trackers.wandb_project={config.trackers.wandb_project!r} needs the wandb package; "
-                "pip install wandb, or leave the key out"
-            ) from None
+            raise _missing("wandb", config.trackers.wandb_project) from None
         id_file = folder.root / "wandb_id"
         run_id = id_file.read_text() if id_file.exists() else wandb.util.generate_id()
         id_file.write_text(run_id)
@@ -62,6 +63,48 @@ class WandbTracker:
         self._run.finish()
 
 
+class TrackioTracker:
+    """One trackio run for all the processes of a resumed run (its name lies in RUN/trackio_run).
+
+    trackio keeps it on this machine, in a folder of its own, unless its environment variables name a server. It knows
+    a run by name alone, so the name gets a suffix that no other run has.
+    """
+
+    def __init__(self, config: Config, folder: RunFolder) -> None:
+        try:
+            import trackio
+        except ImportError:
+            raise _missing("trackio", config.trackers.trackio_project) from None
+        name_file = folder.root / "trackio_run"
+        name = name_file.read_text() if name_file.exists() else f"{config.run.name}-{uuid.uuid4().hex[:8]}"
+        name_file.write_text(name)
+        self._finish = trackio.finish
+        with redirect_stdout(io.StringIO()):  # it prints how to open a dashboard, between the lines of the run
+            self._run = trackio.init(
+                project=config.trackers.trackio_project,
+                name=name,
+                config=asdict(config),
+                resume="allow",
+                embed=False,
+                auto_log_gpu=False,
+                auto_log_cpu=False,
+            )
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self._run.log(dict(values), step=step)
+
+    def close(self) -> None:
+        with redirect_stdout(io.StringIO()):
+            self._finish()  # not the run's own: trackio would finish it once more when the process ends
+
+
+def _missing(package: str, project: str | None) -> ValueError:
+    return ValueError(
+        f"trackers.{package}_project={project!r} needs the {package} package; "
+        f"pip install {package}, or leave the key out"
+    )
+
+
 class Trackers:
     """All trackers that the config asks for."""
 
@@ -71,6 +114,8 @@ class Trackers:
             self._trackers.append(TensorBoardTracker(folder, first_step))
         if config.trackers.wandb_project:
             self._trackers.append(WandbTracker(config, folder))
+        if config.trackers.trackio_project:
+            self._trackers.append(TrackioTracker(config, folder))
 
     def log(self, row: Mapping[str, Any]) -> None:
         """Log one row of metrics.jsonl."""

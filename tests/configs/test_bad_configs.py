@@ -202,6 +202,7 @@ RUN = [
     ("reward.function=my_reward", "write module:function"),
     ("trackers.wandb_offline=false", "without trackers.wandb_project"),
     ("trackers.wandb_project=' '", "is empty"),
+    ("trackers.trackio_project=' '", "is empty"),
 ]
 NO_OVERRIDE = [
     ("actor.eps_clip", "is no key=value", "actor.eps_clip=VALUE"),
