@@ -26,7 +26,7 @@ def ids(text: str) -> tuple[int, ...]:
 
 
 class Script:
-    """A policy that writes the given turns; turn i is sampled by version i, its token j with logprob −(i + 1) − j/100."""
+    """A policy that writes the given turns; version i samples turn i, its token j with logprob −(i + 1) − j/100."""
 
     def __init__(self, *turns: str) -> None:
         self.turns, self.asked = list(turns), list[tuple[int, ...]]()
