@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 from actor.batch import Denominators, MicroBatch, TrainSequence
 from actor.deepspeed_engine import start_engine
+from actor.grad_norm_history import GradNormHistory
 from actor.metrics import Metric, Metrics, merge
 from actor.mismatch import mismatch_metrics, version_stats
 from actor.model import PolicyNetwork
@@ -55,6 +56,8 @@ class Trainer:
         self.config, self.actor, self.device = config, config.actor, device
         self.temperature = config.rollout.sampling.temperature
         self.engine = start_engine(policy, config.actor, config.model.dtype)
+        optimizer = config.actor.optimizer
+        self.grad_norms = GradNormHistory(optimizer.max_grad_norm_factor, optimizer.max_grad_norm)
         self.reference = Reference.load(config, device) if config.actor.kl.coef > 0 else None
 
     @property
@@ -84,7 +87,7 @@ class Trainer:
             with timer("forward_backward"):
                 parts += self._accumulate(minibatch, clock, denominators[i])
             with timer("optimizer"):
-                outcome = optimizer_step(self.engine, self.actor.optimizer.max_grad_norm)
+                outcome = optimizer_step(self.engine, self.actor.optimizer.max_grad_norm, self.grad_norms)
             parts.append(_step_metrics(outcome, rate, len(work)))
         if self.reference is not None:
             with timer("reference_reset"):
@@ -216,6 +219,7 @@ def _step_metrics(outcome: StepOutcome, rate: float, num_minibatches: int) -> Me
         f"{UPDATE}lr": Metric.share(rate),
         # The shares of a step add up to a count of 1, so that the mean over ranks is the number of skips.
         f"{UPDATE}num_skipped_updates": Metric.share(float(not outcome.applied), 1.0 / num_minibatches),
+        f"{UPDATE}num_outlier_updates": Metric.share(float(outcome.outlier), 1.0 / num_minibatches),
     }
 
 

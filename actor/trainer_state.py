@@ -4,7 +4,7 @@
 DIR/state.json                  what the state belongs to: ranks, ZeRO stage, type, adapters
 DIR/parameters-NNNNN            trained parameters, whole (rank 0)
 DIR/reference-NNNNN             the reference model, if it was reset (rank 0)
-DIR/rank-NNNNN.safetensors      float32 master weights, AdamW moments, random generators of one rank
+DIR/rank-NNNNN.safetensors      float32 master weights, AdamW moments, random generators, gradient norms of one rank
 ```
 """
 
@@ -106,6 +106,7 @@ def _load_parameters(parameters: dict[str, nn.Parameter], source: Path, stem: st
 
 def _rank_tensors(trainer: Trainer) -> dict[str, torch.Tensor]:
     tensors = {"rng.cpu": torch.get_rng_state()}
+    tensors["grad_norms"] = torch.tensor(trainer.grad_norms.norms, dtype=torch.float64)
     if trainer.device.type == "cuda":
         tensors["rng.cuda"] = torch.cuda.get_rng_state(trainer.device)
     state = base_optimizer(trainer.engine).state
@@ -120,6 +121,7 @@ def _rank_tensors(trainer: Trainer) -> dict[str, torch.Tensor]:
 @torch.no_grad()
 def _restore_rank_tensors(trainer: Trainer, tensors: dict[str, torch.Tensor]) -> None:
     torch.set_rng_state(tensors["rng.cpu"])
+    trainer.grad_norms.restore(tensors.get("grad_norms", torch.empty(0)).tolist())  # absent: it begins anew
     if "rng.cuda" in tensors:
         torch.cuda.set_rng_state(tensors["rng.cuda"], trainer.device)
     state = base_optimizer(trainer.engine).state

@@ -50,6 +50,11 @@ class OptimizerConfig:
     beta2: float = doc(0.999, "AdamW β2.")
     eps: float = doc(1e-8, "AdamW ε.")
     max_grad_norm: float = doc(1.0, "Gradient norm clip; 0 means none.")
+    max_grad_norm_factor: float | None = doc(
+        100.0,
+        "Skip an update whose gradient norm exceeds this many times the larger of max_grad_norm and the median of the "
+        "last 100 applied updates, after at least 20; null never.",
+    )
     max_skipped_steps: int = doc(
         10, "Stop after so many steps in a row without a usable gradient, the batch saved for `replay`; 0 never."
     )

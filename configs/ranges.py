@@ -100,6 +100,7 @@ RANGES: dict[str, Range] = {
     "actor.optimizer.beta2": BELOW_ONE,
     "actor.optimizer.eps": POSITIVE,
     "actor.optimizer.max_grad_norm": Range(0, remedy="use 0 for no clip"),
+    "actor.optimizer.max_grad_norm_factor": Range(1, low_open=True, remedy="use null to skip no finite gradient"),
     "actor.optimizer.max_skipped_steps": Range(0, remedy="use 0 for no limit"),
     "actor.optimizer.warmup_steps": NOT_NEGATIVE,
     "actor.optimizer.min_lr_ratio": FRACTION,

@@ -63,7 +63,13 @@ def disagreement(last: Row, setting: Setting) -> str | None:
 
 def _update(last: Row) -> list[str]:
     found = []
-    if last.get("ppo_actor/update/num_skipped_updates/avg"):
+    outliers = last.get("ppo_actor/update/num_outlier_updates/avg") or 0
+    if outliers:
+        found.append(
+            "an optimizer step was skipped: its gradient norm was far outside its history; look for a defect in that "
+            "batch (RUN/trajectories), or raise actor.optimizer.max_grad_norm_factor"
+        )
+    if (last.get("ppo_actor/update/num_skipped_updates/avg") or 0) > outliers:
         found.append("an optimizer step was skipped: its gradient was not finite; lower actor.optimizer.lr")
     kl = last.get("actor/kl_k2")
     if kl is not None and kl > REFERENCE_KL_LIMIT:

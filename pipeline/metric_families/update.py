@@ -54,8 +54,14 @@ UPDATE = MetricFamily(
         MetricDoc(f"{P}lr/avg", "Learning rate."),
         MetricDoc(
             f"{P}num_skipped_updates/avg",
-            "Optimizer steps skipped for a gradient that was not finite.",
+            "Optimizer steps skipped for a gradient that was not finite or far larger than ever.",
             "",
+            "0",
+        ),
+        MetricDoc(
+            f"{P}num_outlier_updates/avg",
+            "Of these, those with a norm far outside its history.",
+            "count of ‖g‖₂ > max_grad_norm_factor × max(max_grad_norm, median of the last norms)",
             "0",
         ),
         MetricDoc(f"{P}m2_kept_fraction/avg", "Tokens that the second-moment filter keeps.", "count ÷ tokens"),

@@ -1,7 +1,6 @@
-"""Training steps of one rank: proximal methods, splits into micro-batches, skipped updates, reference model."""
+"""Training steps of one rank: proximal methods, splits into micro-batches, reference model."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -10,46 +9,15 @@ from actor.batch import Denominators
 from actor.metrics import to_floats
 from actor.packing import plan
 from actor.schedule import learning_rate
-from configs.actor_schema import ActorConfig, LoraConfig
-from tests.actor.tiny_policy import denominators, sequences, tiny_config
+from configs.actor_schema import LoraConfig
+from tests.actor.tiny_policy import denominators, sequences
+from tests.actor.training_steps import BUDGET, full_weights, largest_difference, train_steps
 
 pytestmark = pytest.mark.usefixtures("process_group")
-
-BUDGET = 60
-
-
-@pytest.fixture
-def make_trainer(tiny_model_path):
-    def make(budget=BUDGET, change=lambda config: None, **actor):
-        from actor.model import load_policy
-        from actor.trainer import Trainer
-
-        settings = ActorConfig(max_tokens_per_microbatch=budget, logprob_chunk_tokens=16, **actor)
-        settings.optimizer.lr = 1e-3
-        config = tiny_config(tiny_model_path, settings)
-        change(config)
-        return Trainer(config, load_policy(config.model, config.actor), torch.device("cpu"))
-
-    return make
-
-
-def _train(trainer, num_minibatches=1, num_steps=1, first_version=3, num_sequences=12, change=lambda s: s):
-    """Run steps on the same data as any other call with the same numbers; returns the last step's metrics."""
-    for version in range(first_version, first_version + num_steps):
-        batch = [change(s) for s in sequences(num_sequences, seed=version, version=version)]
-        size = num_sequences // num_minibatches
-        minibatches = [batch[i : i + size] for i in range(0, num_sequences, size)]
-        share = plan(minibatches, 1, trainer.actor.max_tokens_per_microbatch)[0]
-        result = trainer.train_step(version, share, [denominators(m) for m in minibatches])
-    return to_floats(result["metrics"])
 
 
 def _weights(trainer):
     return {n: p.detach().clone() for n, p in trainer.policy.named_parameters()}
-
-
-def _largest_difference(a, b):
-    return max(float((a[n] - b[n]).abs().max()) for n in a)
 
 
 def _count_forwards(trainer):
@@ -66,9 +34,9 @@ def test_reuse_equals_recompute(make_trainer, num_minibatches):
     a, b = make_trainer(prox_logp_method="recompute"), make_trainer(prox_logp_method="reuse")
     before = _weights(a)
     for trainer in (a, b):
-        _train(trainer, num_minibatches, num_steps=2)
-    assert _largest_difference(_weights(a), _weights(b)) <= 1e-5
-    assert _largest_difference(before, _weights(a)) > 1e-4
+        train_steps(trainer, num_minibatches, num_steps=2)
+    assert largest_difference(_weights(a), _weights(b)) <= 1e-5
+    assert largest_difference(before, _weights(a)) > 1e-4
 
 
 @pytest.mark.parametrize(
@@ -87,20 +55,20 @@ def test_reuse_equals_recompute(make_trainer, num_minibatches):
 def test_methods_run_only_the_forwards_they_need(make_trainer, method, num_minibatches, forwards_of_minibatches):
     trainer = make_trainer(prox_logp_method=method, budget=1000)  # one micro-batch a minibatch
     counts = _count_forwards(trainer)
-    _train(trainer, num_minibatches)
+    train_steps(trainer, num_minibatches)
     assert counts == {"grad": num_minibatches, "no_grad": forwards_of_minibatches}
 
 
 def test_standard_ppo_needs_no_proximal_forward(make_trainer):
     trainer = make_trainer(prox_logp_method="recompute", use_decoupled_loss=False)
     counts = _count_forwards(trainer)
-    _train(trainer)
+    train_steps(trainer)
     assert counts["no_grad"] == 0
 
 
 @pytest.mark.parametrize("method", ["recompute", "reuse", "loglinear", "metrics"])
 def test_the_on_policy_ratio_is_exactly_one(make_trainer, method):
-    metrics = _train(make_trainer(prox_logp_method=method))
+    metrics = train_steps(make_trainer(prox_logp_method=method))
     name = "ppo_actor/update/importance_weight"
     assert metrics[f"{name}/min"] == metrics[f"{name}/max"] == 1.0
 
@@ -108,7 +76,7 @@ def test_the_on_policy_ratio_is_exactly_one(make_trainer, method):
 def test_later_minibatches_are_centred_on_the_weights_before_the_first_update(make_trainer):
     """The ratio of minibatch 1 is exp(logprobs after one update − logprobs before it)."""
     trainer = make_trainer(prox_logp_method="reuse", eps_clip=0.2)
-    metrics = _train(trainer, num_minibatches=2)
+    metrics = train_steps(trainer, num_minibatches=2)
     assert metrics["ppo_actor/update/importance_weight/max"] > 1.0001
 
 
@@ -120,17 +88,11 @@ def test_the_step_does_not_depend_on_micro_batches(make_trainer, zero_stage):
     results = []
     for budget in (25, 1000):
         trainer = make_trainer(budget=budget, change=stage, prox_logp_method="reuse")
-        metrics = _train(trainer, num_minibatches=2, num_steps=2)
-        results.append((_full_weights(trainer), metrics["ppo_actor/update/actor_loss/avg"]))
+        metrics = train_steps(trainer, num_minibatches=2, num_steps=2)
+        results.append((full_weights(trainer), metrics["ppo_actor/update/actor_loss/avg"]))
     for weights, loss in results[1:]:
-        assert _largest_difference(results[0][0], weights) <= 1e-5
+        assert largest_difference(results[0][0], weights) <= 1e-5
         assert loss == pytest.approx(results[0][1], abs=1e-5)
-
-
-def _full_weights(trainer):
-    from actor.full_weights import iter_full_weights
-
-    return {name: t.clone() for bucket in iter_full_weights(trainer.engine, 1 << 30) for name, t in bucket}
 
 
 @pytest.mark.parametrize("zero_stage", [1, 2, 3])
@@ -141,8 +103,8 @@ def test_zero_stages_train_alike(make_trainer, zero_stage):
     plain, sharded = make_trainer(), make_trainer(change=stage)
     norms = []
     for trainer in (plain, sharded):
-        norms.append(_train(trainer, num_minibatches=2, num_steps=3)["ppo_actor/update/grad_norm/max"])
-    assert _largest_difference(_full_weights(plain), _full_weights(sharded)) <= 1e-5
+        norms.append(train_steps(trainer, num_minibatches=2, num_steps=3)["ppo_actor/update/grad_norm/max"])
+    assert largest_difference(full_weights(plain), full_weights(sharded)) <= 1e-5
     assert norms[0] == pytest.approx(norms[1], rel=1e-4) and norms[0] > 0
 
 
@@ -152,7 +114,7 @@ def test_the_gradient_and_the_update_are_those_of_plain_pytorch(make_trainer):
     from actor.packing import pack
 
     trainer, reference = make_trainer(prox_logp_method="reuse"), make_trainer(prox_logp_method="reuse")
-    metrics = _train(trainer)
+    metrics = train_steps(trainer)
     model, batch = reference.policy, sequences(12, seed=3, version=3)
     row = pack(batch)
     logprobs, _ = model(row, reference.temperature)
@@ -167,57 +129,21 @@ def test_the_gradient_and_the_update_are_those_of_plain_pytorch(make_trainer):
         torch.testing.assert_close(own, want, atol=2e-5, rtol=0)
 
 
-def test_a_gradient_that_is_not_finite_skips_the_update_and_is_counted(make_trainer):
-    for zero_stage in (0, 1, 3):
-
-        def stage(config, zero_stage=zero_stage):
-            config.actor.deepspeed.zero_stage = zero_stage
-
-        trainer = make_trainer(change=stage)
-        before = _full_weights(trainer)
-        metrics = _train(
-            trainer, num_minibatches=2, change=lambda s: replace(s, advantages=(1e38,) * len(s.advantages))
-        )
-        assert metrics["ppo_actor/update/num_skipped_updates/avg"] == 2.0
-        assert "ppo_actor/update/grad_norm/avg" not in metrics
-        assert _largest_difference(before, _full_weights(trainer)) == 0.0
-        after = _train(trainer, num_minibatches=2)
-        assert after["ppo_actor/update/num_skipped_updates/avg"] == 0.0
-        assert _largest_difference(before, _full_weights(trainer)) > 1e-4
-
-
-def test_an_infinite_loss_with_finite_gradients_still_skips(make_trainer):
-    from actor.optimizer_step import poisoned
-
-    x = torch.tensor(2.0, requires_grad=True)
-    poisoned(x * 3.0).backward()
-    assert float(x.grad) == 3.0
-    y = torch.tensor(2.0, requires_grad=True)
-    poisoned(y + torch.inf).backward()
-    assert math.isnan(float(y.grad))
-
-
-def test_weights_that_are_not_finite_skip_instead_of_raising(make_trainer):
-    trainer = make_trainer()
-    trainer.policy.inner.model.norm.weight.data[0] = torch.nan
-    assert _train(trainer)["ppo_actor/update/num_skipped_updates/avg"] == 1.0
-
-
 def test_the_learning_rate_follows_the_training_step(make_trainer):
     def linear(config):
         config.actor.optimizer.schedule = "linear"
 
     trainer = make_trainer(change=linear)
-    metrics = _train(trainer, num_minibatches=2, first_version=4)
+    metrics = train_steps(trainer, num_minibatches=2, first_version=4)
     assert metrics["ppo_actor/update/lr/avg"] == pytest.approx(learning_rate(4, 10, trainer.actor.optimizer))
     assert trainer.engine.optimizer.param_groups[0]["lr"] == pytest.approx(1e-3 * 5 / 9)
 
 
 def test_entropy_is_measured_once_a_step_and_trained_on_when_asked(make_trainer):
     plain, bonus = make_trainer(), make_trainer(entropy_coef=0.5)
-    metrics = [_train(t) for t in (plain, bonus)]
+    metrics = [train_steps(t) for t in (plain, bonus)]
     assert metrics[0]["rl/entropy"] == pytest.approx(metrics[1]["rl/entropy"], abs=1e-6)
-    after = [_train(t, first_version=3)["rl/entropy"] for t in (plain, bonus)]
+    after = [train_steps(t, first_version=3)["rl/entropy"] for t in (plain, bonus)]
     assert after[1] > after[0] + 1e-4
 
 
@@ -231,7 +157,7 @@ def test_mismatch_metrics_compare_the_weights_before_the_update_with_the_sampler
         for a, b, m in zip(scores, s.behavior_logprobs, s.mask, strict=True)
         if m
     ]
-    metrics = _train(trainer)
+    metrics = train_steps(trainer)
     assert metrics["mismatch/abs_logp_diff"] == pytest.approx(sum(differences) / len(differences), rel=1e-5)
 
 
@@ -242,16 +168,16 @@ def test_kl_needs_a_reference_and_a_reset_moves_it(make_trainer):
     assert make_trainer().reference is None
     trainer = make_trainer(change=kl)
     counts = _count_forwards(trainer)
-    first = _train(trainer, first_version=0)  # version 1 afterwards: no reset
+    first = train_steps(trainer, first_version=0)  # version 1 afterwards: no reset
     assert first["actor/kl_k2"] == 0.0 and not trainer.reference.was_reset
     assert counts == {"grad": counts["grad"], "no_grad": counts["grad"]}  # the reference is another model
-    second = _train(trainer, first_version=1)
+    second = train_steps(trainer, first_version=1)
     assert second["actor/kl_k2"] > 1e-8 and trainer.reference.was_reset
-    assert _train(trainer, first_version=2)["actor/kl_k2"] == 0.0
+    assert train_steps(trainer, first_version=2)["actor/kl_k2"] == 0.0
 
 
 def test_m2_drops_tokens_by_the_moment_of_the_whole_minibatch(make_trainer):
-    metrics = [_train(make_trainer(m2_threshold=0.3, budget=b)) for b in (30, 1000)]
+    metrics = [train_steps(make_trainer(m2_threshold=0.3, budget=b)) for b in (30, 1000)]
     name = "ppo_actor/update/m2_kept_fraction/avg"
     assert 0 < metrics[0][name] < 1 and metrics[0][name] == pytest.approx(metrics[1][name])
 
@@ -300,7 +226,7 @@ def test_a_kl_in_the_reward_costs_no_reference_forward_in_the_step(make_trainer)
     trainer = make_trainer(change=kl)
     forwards = []
     trainer.reference.policy.register_forward_pre_hook(lambda *_: forwards.append(1))
-    assert "actor/kl_k2" not in _train(trainer) and not forwards
+    assert "actor/kl_k2" not in train_steps(trainer) and not forwards
     assert len(trainer.score([sequences(2)], of_reference=True)) == 2 and len(forwards) == 1
 
 
@@ -310,9 +236,9 @@ def test_adapters_train_alone_and_alike_with_checkpointing(make_trainer):
         torch.manual_seed(0)  # adapters start at random
         trainer = make_trainer(lora=LoraConfig(rank=4), gradient_checkpointing=checkpointing)
         before = _weights(trainer)
-        _train(trainer, num_steps=2)
+        train_steps(trainer, num_steps=2)
         after = _weights(trainer)
         moved = {name for name in after if not torch.equal(after[name], before[name])}
         assert moved and moved == {name for name in after if ".lora_" in name}
         weights.append(after)
-    assert _largest_difference(*weights) <= 1e-5
+    assert largest_difference(*weights) <= 1e-5

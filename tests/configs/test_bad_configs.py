@@ -72,6 +72,7 @@ OUT_OF_RANGE = [
     ("actor.optimizer.lr=.nan", "actor.optimizer.lr=nan must be > 0"),
     ("actor.advantage.reward_bias=.inf", "must be finite"),
     ("actor.optimizer.beta2=1", "must be ≥ 0 and < 1"),
+    ("actor.optimizer.max_grad_norm_factor=1", "max_grad_norm_factor=1.0 must be > 1", "use null"),
     ("actor.kl.coef=-0.1", "use 0 for no KL term"),
     ("actor.advantage.gamma=1.1", "must be ≥ 0 and ≤ 1"),
     ("train.total_steps=0", "must be ≥ 1"),

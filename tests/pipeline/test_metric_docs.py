@@ -48,7 +48,7 @@ def trainer_names():
     for method in ("recompute", "reuse", "loglinear", "linear", "metrics"):
         metrics |= compute_logp_metrics(method, tokens, logprobs, proximal, proximal, 3, 0, 1, "minibatch")
     one = torch.ones(1)
-    for name in ("grad_norm", "lr", "num_skipped_updates"):
+    for name in ("grad_norm", "lr", "num_skipped_updates", "num_outlier_updates"):
         metrics[f"ppo_actor/update/{name}"] = Metric.over(one, one.bool(), extremes=name == "grad_norm")
     return set(to_floats(metrics))
 

@@ -97,7 +97,11 @@ def test_before_the_first_step_only_the_state_is_known(tmp_path, locked):
         ({"buffer/num_worker_restarts": 3.0}, "replaced 3 times"),
         ({"mismatch/lag_0/abs_logp_diff": 2e-4}, "differ by 2.0e-04 a token at lag 0 (limit 0.0001)"),
         ({"mismatch/ess": 0.4}, "effective sample size is 40%"),
-        ({"ppo_actor/update/num_skipped_updates/avg": 1.0}, "an optimizer step was skipped"),
+        ({"ppo_actor/update/num_skipped_updates/avg": 1.0}, "its gradient was not finite"),
+        (
+            {"ppo_actor/update/num_skipped_updates/avg": 2.0, "ppo_actor/update/num_outlier_updates/avg": 2.0},
+            "its gradient norm was far outside its history",
+        ),
         ({"actor/kl_k2": 0.3}, "drifts from its reference (KL 0.30)"),
         ({"rl/reward_failures": 2.0}, "2 rewards failed"),
     ],
