@@ -43,6 +43,11 @@ def check_hardware(config: Config, trains: bool = True) -> None:
         _check_num_gpus(config, found, trains)
 
 
+def computes_on_cpu(config: Config) -> bool:
+    """Whether trainer and engines will run without a GPU; of a cluster that it chooses, this machine cannot tell."""
+    return config.scheduler.device == "cpu" or (config.scheduler.type != "ray" and num_gpus() == 0)
+
+
 def needed_gpus(config: Config, trains: bool = True) -> int:
     """One GPU a trainer rank and tensor_parallel_size a rollout worker."""
     return config.actor.num_workers * trains + config.rollout.num_workers * config.rollout.tensor_parallel_size

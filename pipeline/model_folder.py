@@ -1,4 +1,4 @@
-"""Is the model where `model.path` says, whole, and long enough for the run?"""
+"""Is the model where `model.path` says, whole, and one that the run can use?"""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 from configs.errors import refused
 from configs.schema import Config
+from pipeline.head_size import check_head_size
 
 WEIGHTS = ("*.safetensors", "*.bin")
 FETCHED_BY = {
@@ -36,7 +37,9 @@ def check_model_folder(config: Config) -> None:
         raise refused("model.path", path, "holds no config.json", "name a folder saved by transformers")
     if not any(any(folder.glob(pattern)) for pattern in WEIGHTS):
         raise refused("model.path", path, "holds no weights (*.safetensors)", "copy or save them there")
-    _check_context(config, _read_config(folder))
+    model = _read_config(folder)
+    _check_context(config, model)
+    check_head_size(config, model)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

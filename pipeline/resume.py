@@ -18,6 +18,7 @@ from pipeline.disk_room import check_room
 from pipeline.evaluation import Evaluation
 from pipeline.fleet import Fleet
 from pipeline.hardware import check_hardware
+from pipeline.head_size import check_head_size
 from pipeline.json_lines import JsonLines
 from pipeline.ledger import Ledger
 from pipeline.model_weights import check_weights_fit
@@ -28,7 +29,7 @@ from pipeline.trackers import Trackers
 from pipeline.trajectory_log import remove_trajectories_after
 from rollout.dataset import load_prompts
 from rollout.dataset_source import DatasetKeys
-from rollout.model_files import architecture, context_length
+from rollout.model_files import architecture, context_length, read_model_json
 from rollout.prompt_cursor import PromptCursor
 from rollout.tokenizer import load_tokenizer
 from rollout.types import Prompt
@@ -152,6 +153,7 @@ def open_run(config: Config) -> Iterator[Resumable]:
     folder = RunFolder.of(config)
     tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
     check_weights_fit(config.model.path, config.model.trust_remote_code)
+    check_head_size(config, read_model_json(config.model.path, "config.json"))  # also of a model from the hub
     train_prompts = load_prompts(
         config.dataset,
         tokenizer,
