@@ -22,6 +22,8 @@ class Deadline:
             TimeoutError: naming `what`, when the budget is spent.
         """
         try:
-            return await asyncio.wait_for(awaitable, max(0.0, self._end - time.monotonic()))
+            # `asyncio.wait_for` would lose a cancellation that comes together with the result (Python 3.11).
+            async with asyncio.timeout(max(0.0, self._end - time.monotonic())):
+                return await awaitable
         except TimeoutError:
             raise TimeoutError(f"waited for {what}, which was not there within {self.limit_s:g} s") from None

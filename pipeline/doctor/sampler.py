@@ -61,7 +61,8 @@ class Sampler:
         limit = limit_s or self._limits.request_timeout_s
         future = asyncio.wrap_future(getattr(self._actor, method).remote(*args).future())
         try:
-            return await asyncio.wait_for(future, limit)
+            async with asyncio.timeout(limit):
+                return await future
         except TimeoutError:
             raise SamplerFailed(f"the engine did not answer {method} within {limit:g} s") from None
         except ray.exceptions.RayTaskError as error:

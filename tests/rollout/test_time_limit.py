@@ -31,3 +31,16 @@ def test_results_pass_through():
         return await Deadline(1).wait(value(), "a value")
 
     assert asyncio.run(wait()) == 5
+
+
+def test_a_cancellation_that_comes_with_the_result_is_not_lost():
+    async def wait():
+        result = asyncio.get_running_loop().create_future()
+        waiting = asyncio.create_task(Deadline(5).wait(result, "a value"))
+        await asyncio.sleep(0)
+        result.set_result(1)
+        waiting.cancel()
+        await waiting
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(wait())
