@@ -34,7 +34,7 @@ class EnvironmentSpec:
     @property
     def requirements(self) -> tuple[str, ...]:
         """What is asked for: vLLM, and the shared packages in the versions of the running environment."""
-        return (self.package, *(_same_as_here(name) for name in SHARED_PACKAGES))
+        return (self.package, *(same_as_here(name) for name in SHARED_PACKAGES))
 
     @property
     def overrides(self) -> tuple[str, ...]:
@@ -43,7 +43,8 @@ class EnvironmentSpec:
         return (*self.pins, *never)
 
 
-def _same_as_here(name: str) -> str:
+def same_as_here(name: str) -> str:
+    """Requirement for the version that the running environment holds; without a version where it holds none."""
     try:
         return f"{name}=={version(name.partition('[')[0])}"
     except PackageNotFoundError:
