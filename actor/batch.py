@@ -19,6 +19,7 @@ class TrainSequence:
     versions: tuple[int, ...]  # [R]
     advantages: tuple[float, ...]  # [R]
     group: int  # index of the group within the batch
+    sample: int = 0  # index of the completion within its group
     kept_token_ids: tuple[tuple[int, ...], ...] | None = None  # [R][kept] when the sampler truncated
 
     def __post_init__(self) -> None:

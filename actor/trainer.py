@@ -24,6 +24,7 @@ from actor.optimizer_step import StepOutcome, optimizer_step, poisoned, set_lear
 from actor.packing import pack
 from actor.phase_timer import PhaseTimer
 from actor.proximal import compute_logp_metrics, needs_forward, proximal_logprobs
+from actor.proximal_record import proximal_record
 from actor.reference import Reference
 from actor.schedule import learning_rate
 from actor.second_moment import second_moment_cut, second_moment_mask
@@ -38,6 +39,14 @@ class Work:
 
     batch: MicroBatch
     recomputed: torch.Tensor | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a micro-batch adds to a step: metrics, and its logprobs [T] at version v where they are known."""
+
+    metrics: Metrics
+    measured: torch.Tensor | None
 
 
 @dataclass(frozen=True)
@@ -70,8 +79,8 @@ class Trainer:
         """Train on this rank's share `[minibatch][micro-batch][sequence]` of the batch of version `version`.
 
         `denominators` are those of the global minibatches. Returns `metrics` (this rank's part, to be
-        merged over ranks) and `timings` (`timing/…_s`). Raises ValueError for data without the
-        versions that the proximal approximations need.
+        merged over ranks), `timings` (`timing/…_s`) and `proximal_logprobs` (see `actor.proximal_record`).
+        Raises ValueError for data without the versions that the proximal approximations need.
         """
         assert len(minibatches) == len(denominators)
         timer = PhaseTimer()
@@ -82,17 +91,22 @@ class Trainer:
         with timer("proximal_forward"):
             work = [[self._prepare(batch, i) for batch in minibatch] for i, minibatch in enumerate(packed)]
         parts: list[Metrics] = []
+        measured: list[list[torch.Tensor | None]] = []
         for i, minibatch in enumerate(work):
             clock = Clock(version, i, len(work))
             with timer("forward_backward"):
-                parts += self._accumulate(minibatch, clock, denominators[i])
+                done = self._accumulate(minibatch, clock, denominators[i])
+            parts += [part.metrics for part in done]
+            measured.append([part.measured for part in done])
             with timer("optimizer"):
                 outcome = optimizer_step(self.engine, self.actor.optimizer.max_grad_norm, self.grad_norms)
             parts.append(_step_metrics(outcome, rate, len(work)))
         if self.reference is not None:
             with timer("reference_reset"):
                 self.reference.reset_when_due(version + 1, self.engine)
-        return {"metrics": _on_cpu(merge(parts)), "timings": timer.seconds()}
+        with timer("proximal_record"):
+            record = proximal_record(minibatches, measured)
+        return {"metrics": _on_cpu(merge(parts)), "timings": timer.seconds(), "proximal_logprobs": record}
 
     @torch.no_grad()
     def score(self, sequences: list[list[TrainSequence]], of_reference: bool = False) -> list[list[float]]:
@@ -130,27 +144,27 @@ class Trainer:
             return None  # a KL in the reward was scored before the step
         return self.reference.logprobs(batch, self.temperature)
 
-    def _accumulate(self, minibatch: list[Work], clock: Clock, denominators: Denominators) -> list[Metrics]:
+    def _accumulate(self, minibatch: list[Work], clock: Clock, denominators: Denominators) -> list[Part]:
         """Sum the gradients of the minibatch's micro-batches; the last one reduces them over ranks."""
         cut = self._second_moment_cut(minibatch)
-        parts: list[Metrics] = []
+        parts: list[Part] = []
         for index, work in enumerate(minibatch):
             self.engine.set_gradient_accumulation_boundary(index == len(minibatch) - 1)
-            loss, metrics = self._loss(work, clock, denominators, cut)
+            loss, part = self._loss(work, clock, denominators, cut)
             # DeepSpeed averages gradients over ranks; the shares of all ranks are to be summed.
             self.engine.backward(poisoned(loss) * dist.get_world_size(), scale_wrt_gas=False)
-            parts.append(metrics)
+            parts.append(part)
         return parts
 
     def _loss(
         self, work: Work, clock: Clock, denominators: Denominators, cut: torch.Tensor | None
-    ) -> tuple[torch.Tensor, Metrics]:
-        """This micro-batch's share of the minibatch's loss, and its metrics."""
+    ) -> tuple[torch.Tensor, Part]:
+        """This micro-batch's share of the minibatch's loss, and what else is known of it."""
         tokens, actor = work.batch.tokens, self.actor
         want_entropy = actor.entropy_coef != 0 or clock.minibatch == 0
         logprobs, entropy = self.engine(work.batch, self.temperature, want_entropy)
         if not bool(logprobs.detach()[tokens.mask].isfinite().all()):
-            return logprobs.sum() * torch.nan, {}
+            return logprobs.sum() * torch.nan, Part({}, None)
         if entropy is not None and actor.entropy_coef == 0:
             entropy = entropy.detach()
         proximal = self._proximal(work, logprobs, clock)
@@ -161,7 +175,9 @@ class Trainer:
         loss, metrics = update_loss(
             tokens, logprobs, proximal, self._reference_logprobs(work.batch), entropy, denominators, actor, keep
         )
-        return loss, metrics | self._diagnostics(work, logprobs.detach(), proximal, clock)
+        logprobs = logprobs.detach()
+        measured = logprobs if work.recomputed is None and clock.minibatch == 0 else work.recomputed
+        return loss, Part(metrics | self._diagnostics(work, logprobs, proximal, clock), measured)
 
     def _proximal(self, work: Work, logprobs: torch.Tensor, clock: Clock) -> torch.Tensor | None:
         if not self.actor.use_decoupled_loss:

@@ -21,6 +21,7 @@ TokenRewards = Sequence[Sequence[Sequence[float]]]  # [group][trajectory][R]
 class _Sample:
     """A trajectory that can be learnt from: it has a reward and at least one sampled token."""
 
+    index: int  # within its group
     trajectory: Trajectory
     reward: float  # shaped
     token_rewards: Sequence[float]  # [R] besides the reward itself
@@ -89,7 +90,7 @@ def _samples(
             )
         extra = (0.0,) * len(t.response_token_ids) if token_rewards is None else token_rewards[i]
         assert len(extra) == len(t.response_token_ids)
-        samples.append(_Sample(t, reward, extra))
+        samples.append(_Sample(i, t, reward, extra))
     return samples
 
 
@@ -106,6 +107,7 @@ def _sequence(sample: _Sample, score: float, group: int, config: AdvantageConfig
         versions=t.versions,
         advantages=token_advantages(rewards, t.loss_mask, config.gamma, config.lam),
         group=group,
+        sample=sample.index,
         kept_token_ids=t.kept_token_ids,
     )
 

@@ -97,6 +97,7 @@ SPEED = MetricFamily(
         ),
         MetricDoc("timing/forward_backward_s", "Rank 0: forward, loss and backward passes."),
         MetricDoc("timing/optimizer_s", "Rank 0: optimizer steps."),
+        MetricDoc("timing/proximal_record_s", "Rank 0: handing out the proximal logprobs that the step computed."),
         MetricDoc("timing/reference_reset_s", "Rank 0: making the current policy the reference."),
         MetricDoc(
             "timing/wait_update_s",

@@ -75,7 +75,7 @@ async def _step(
         await trainer.start()
         await trainer.load_state(str(state.resolve()))
         batch = await prepare_batch(config, groups, trainer)
-        metrics, _ = await trainer.step(version, batch.shares, batch.denominators)
-        return batch.advantage_metrics | to_floats(metrics)
+        trained = await trainer.step(version, batch.shares, batch.denominators)
+        return batch.advantage_metrics | to_floats(trained.metrics)
     finally:
         trainer.close()

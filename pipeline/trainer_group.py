@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -9,6 +10,7 @@ from ray.actor import ActorHandle
 
 from actor.batch import Denominators, TrainSequence
 from actor.metrics import Metrics, merge
+from actor.proximal_record import ProximalLogprobs
 from pipeline.failures import TrainerLost
 from rollout.types import TensorMeta, TransferPlace, WeightUpdate
 
@@ -18,6 +20,15 @@ SEND_GRACE_S = 30.0  # beyond the sender's own limit: by then it has ended or it
 DEATH_NOTICE_S = 5.0  # Ray notices a dead process within a second or two
 
 RankBatch = list[list[list[TrainSequence]]]  # [minibatch][micro-batch][sequence]
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What all ranks together report of one training step."""
+
+    metrics: Metrics  # merged over ranks
+    timings: dict[str, float]  # seconds of rank 0, by `timing/…_s`
+    proximal_logprobs: ProximalLogprobs  # of all ranks' sequences
 
 
 class TrainerGroup:
@@ -51,14 +62,17 @@ class TrainerGroup:
 
     async def step(
         self, version: int, shares: Sequence[RankBatch], denominators: Sequence[Denominators]
-    ) -> tuple[Metrics, dict[str, float]]:
-        """One training step; returns metrics merged over ranks and rank 0's timings in seconds."""
+    ) -> StepResult:
+        """One training step of all ranks, each with its share."""
         async with self.turn:
             self._published = None
             calls = zip(self._ranks, shares, strict=True)
             refs = [r.train_step.remote(version, share, list(denominators)) for r, share in calls]
             results = await self._gather(refs, f"training step {version + 1}", self._call_timeout_s)
-        return merge(r["metrics"] for r in results), results[0]["timings"]
+        proximal: ProximalLogprobs = {}
+        for result in results:
+            proximal |= result["proximal_logprobs"]
+        return StepResult(merge(r["metrics"] for r in results), results[0]["timings"], proximal)
 
     async def score_reference(self, shares: Sequence[list[list[TrainSequence]]]) -> list[list[list[float]]]:
         """Reference logprobs of each rank's micro-batches `[rank][micro-batch][sequence]`, flat by sequence."""

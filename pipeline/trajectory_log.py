@@ -6,17 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from actor.proximal_record import ProximalLogprobs
 from rollout.types import Group, Trajectory
 
 
-def write_trajectories(folder: Path, step: int, groups: Sequence[Group]) -> Path:
-    """Write `step-NNNNNN.jsonl`: token ids, logprobs, versions, reward and group of every trajectory."""
+def write_trajectories(
+    folder: Path, step: int, groups: Sequence[Group], proximal_logprobs: ProximalLogprobs | None = None
+) -> Path:
+    """Write `step-NNNNNN.jsonl`: token ids, logprobs, versions, reward and group of every trajectory.
+
+    A row holds `proximal_logprobs` where they are given for it.
+    """
     path = folder / f"step-{step:06d}.jsonl"
     partial = path.with_suffix(".partial")
     with partial.open("w") as file:
-        for group in groups:
-            for row in _rows(step, group):
-                file.write(json.dumps(row) + "\n")
+        for index, group in enumerate(groups):
+            for sample, row in enumerate(_rows(step, group)):
+                scored = (proximal_logprobs or {}).get((index, sample))
+                file.write(json.dumps(row if scored is None else row | {"proximal_logprobs": scored}) + "\n")
     os.replace(partial, path)
     return path
 

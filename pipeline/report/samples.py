@@ -48,7 +48,8 @@ def tokens_shown(num_completions: int) -> int:
 def sample(trajectory: dict[str, Any], tokenizer: "PreTrainedTokenizerBase | None", max_tokens: int) -> dict[str, Any]:
     """One completion for the page. Lists are per response token, cut to `max_tokens` of them.
 
-    `lag` is that of each token at consumption; `proximal` is there where the run recorded proximal logprobs.
+    `lags` are those at consumption. `delta` is proximal − behavior logprob, null outside the loss; it is there where
+    the trainer computed proximal logprobs. The difference travels, not its two ends: rounded, they would make one up.
     """
     ids = trajectory["response_token_ids"]
     kept = min(len(ids), max_tokens)
@@ -72,14 +73,15 @@ def sample(trajectory: dict[str, Any], tokenizer: "PreTrainedTokenizerBase | Non
         "lags": [consumer - v for v in trajectory["versions"][:kept]],
         "mask": trajectory.get("loss_mask", [1] * len(ids))[:kept],
     }
-    if trajectory.get("proximal_logprobs"):
-        out["proximal"] = _rounded(trajectory["proximal_logprobs"][:kept])
+    if proximal := trajectory.get("proximal_logprobs"):
+        pairs = zip(proximal[:kept], trajectory["behavior_logprobs"], out["mask"], strict=False)
+        out["delta"] = _rounded([p - b if m else None for p, b, m in pairs])
     return out
 
 
-def _rounded(values: Sequence[float]) -> list[float | None]:
+def _rounded(values: Sequence[float | None]) -> list[float | None]:
     """To a few significant digits: a page needs no more, and they make half of its size."""
-    return [None if _finite(v) is None else float(f"{v:.{DIGITS}g}") for v in values]
+    return [None if v is None or _finite(v) is None else float(f"{v:.{DIGITS}g}") for v in values]
 
 
 def _finite(value: float) -> float | None:

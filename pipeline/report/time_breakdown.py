@@ -21,6 +21,7 @@ PHASES = {
     "proximal_forward": "proximal forward",
     "forward_backward": "forward and backward",
     "optimizer": "optimizer",
+    "proximal_record": "proximal logprobs for the record",
     "reference_reset": "reference reset",
 }
 """Phases of the lap `train` (`actor.trainer`), in words."""

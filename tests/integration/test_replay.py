@@ -44,7 +44,7 @@ def test_the_saved_batch_gives_the_same_numbers(tmp_path):
             await trainer.step(3, first.shares, first.denominators)  # the state is not that of the model's folder
             saved = await save_replay(folder.root / "replay", config, 3, groups, trainer)
             batch = await prepare_batch(config, groups, trainer)
-            return saved, (await trainer.step(3, batch.shares, batch.denominators))[0]
+            return saved, (await trainer.step(3, batch.shares, batch.denominators)).metrics
         finally:
             trainer.close()
 

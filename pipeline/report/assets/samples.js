@@ -52,7 +52,7 @@ function sampleSection(holder) {
   const steps = stepsOf(reading.run);
   if (!steps.includes(reading.step)) reading.step = steps.at(-1);
   const shown = completions.filter((c) => c.step === reading.step);
-  const modes = Object.keys(MODES).filter((mode) => mode !== "difference" || shown.some((c) => c.proximal));
+  const modes = Object.keys(MODES).filter((mode) => mode !== "difference" || shown.some((c) => c.delta));
   if (!modes.includes(reading.mode)) reading.mode = "probability";
   reading.painters = [];
   const again = () => sampleSection(holder);

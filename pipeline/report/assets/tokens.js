@@ -30,7 +30,7 @@ const MODES = {
 };
 
 function difference(completion, i) {
-  return completion.proximal && completion.proximal[i] !== null ? completion.proximal[i] - completion.behavior[i] : null;
+  return completion.delta ? completion.delta[i] : null;
 }
 
 function versionColour(completion, version) {
@@ -80,8 +80,10 @@ function factsOf(completion, i) {
     ["behavior logprob", shortNumber(completion.behavior[i])],
     ["version", `${completion.versions[i]} (lag ${completion.lags[i]})`],
   ];
-  if (completion.proximal) {
-    facts.splice(3, 0, ["proximal logprob", shortNumber(completion.proximal[i])], ["δ", shortNumber(difference(completion, i))]);
+  if (completion.delta) {
+    const delta = difference(completion, i);
+    const proximal = delta === null ? null : completion.behavior[i] + delta;
+    facts.splice(3, 0, ["proximal logprob", shortNumber(proximal)], ["δ", shortNumber(delta)]);
   }
   return facts;
 }

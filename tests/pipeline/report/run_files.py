@@ -14,6 +14,7 @@ from rollout.types import Group, Trajectory
 LAGS = 4
 NUM_TRAINER_METRICS = 60
 VOCABULARY = 500
+TOOL = range(5, 9)  # tokens of each response that the policy did not sample
 
 
 def write_run(
@@ -47,7 +48,8 @@ def seeded_run(root: Path, seed: int, num_steps: int, num_logged: int = 6, model
     write_run(root, rows, config, {"train_time_s": 2.0 * num_steps, "versions": {"rollout": [{"vllm": "0.32.0"}]}})
     (root / "trajectories").mkdir(exist_ok=True)
     for step in range(max(1, num_steps - num_logged + 1), num_steps + 1):
-        write_trajectories(root / "trajectories", step, [_group(rng, step, i) for i in range(3)])
+        groups = [_group(rng, step, i) for i in range(3)]
+        write_trajectories(root / "trajectories", step, groups, _proximal(rng, groups))
     return root
 
 
@@ -74,6 +76,14 @@ def _row(rng: random.Random, step: int, num_steps: int) -> dict[str, Any]:
     return row
 
 
+def _proximal(rng: random.Random, groups: list[Group]) -> dict[tuple[int, int], list[float]]:
+    return {
+        (g, s): [b + rng.gauss(0, 0.05) for b in t.behavior_logprobs]
+        for g, group in enumerate(groups)
+        for s, t in enumerate(group.trajectories)
+    }
+
+
 def _group(rng: random.Random, step: int, index: int) -> Group:
     def trajectory() -> Trajectory:
         n = rng.randint(20, 60)
@@ -84,7 +94,7 @@ def _group(rng: random.Random, step: int, index: int) -> Group:
             response_token_ids=tuple(rng.randrange(3, VOCABULARY) for _ in range(n)),
             behavior_logprobs=tuple(-rng.expovariate(1.5) for _ in range(n)),
             versions=tuple(max(0, newest - 1) if i < change else newest for i in range(n)),
-            loss_mask=(1,) * n,
+            loss_mask=tuple(int(not TOOL.start <= i < TOOL.stop) for i in range(n)),
             reward=float(rng.random() < 0.5),
             finish_reason="stop",
         )

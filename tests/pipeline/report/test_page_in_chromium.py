@@ -86,6 +86,29 @@ def test_every_control_works_without_an_error(page, browser):
     screenshot(browser, "two-runs-other-theme")
 
 
+COLOURS = """
+return [...document.querySelector('.completion').querySelectorAll('.token')].map((token) =>
+  ({outside: token.classList.contains('outside'), colour: getComputedStyle(token).backgroundColor}));
+"""
+NO_COLOUR = "rgba(0, 0, 0, 0)"
+
+
+@pytest.mark.timeout(300)
+def test_tokens_are_coloured_by_the_difference_of_their_logprobs(page, browser):
+    open_page(browser, page)
+    browser.execute_script("document.querySelector('input[name=mode][value=difference]').click()")
+    tokens = browser.execute_script(COLOURS)
+    assert {t["colour"] for t in tokens if t["outside"]} == {NO_COLOUR}, "a tool's token was not sampled"
+    coloured = [t["colour"] for t in tokens if not t["outside"]]
+    assert len(coloured) > 10 and NO_COLOUR not in coloured
+    blue, red = ("31, 95, 191", "201, 42, 42")
+    assert any(blue in c for c in coloured) and any(red in c for c in coloured)
+    screenshot(browser, "tokens-by-difference")
+    browser.execute_script("document.querySelector('input[name=mode][value=version]').click()")
+    assert [t["colour"] for t in browser.execute_script(COLOURS)] != [t["colour"] for t in tokens]
+    assert errors(browser) == []
+
+
 @pytest.mark.timeout(300)
 def test_hovering_shows_the_value_of_every_run(page, browser):
     from selenium.webdriver import ActionChains

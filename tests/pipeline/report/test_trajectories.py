@@ -83,10 +83,18 @@ def test_a_sample_keeps_tokens_aligned_and_survives_what_json_cannot_hold():
     assert shown["lags"] == [1, 1]
     assert shown["num_tokens"] == 3
     assert shown["reward"] is None
-    assert "proximal" not in shown
+    assert "delta" not in shown
     json.dumps(shown, allow_nan=False)
-    scored = sample(row(5, [3], proximal_logprobs=[-0.25]), None, max_tokens=2)
-    assert scored["proximal"] == [-0.25]
+
+
+def test_the_difference_of_the_logprobs_is_not_that_of_rounded_ones():
+    behavior = [-0.12345, -0.12345, 0.0, float("-inf"), -0.5]
+    proximal = [-0.12345 + 3e-7, -0.12346, -7.0, -3.0, -0.25]
+    shown = sample(
+        row(5, [3] * 5, [1, 1, 0, 1, 1], behavior_logprobs=behavior, proximal_logprobs=proximal), None, max_tokens=4
+    )
+    assert shown["delta"] == [pytest.approx(3e-7, rel=1e-3), pytest.approx(-1e-5, rel=1e-3), None, None]
+    json.dumps(shown, allow_nan=False)
 
 
 def byte_level_tokenizer():
