@@ -65,7 +65,11 @@ class OptimizerConfig:
 
 @dataclass
 class DeepSpeedConfig:
-    zero_stage: Literal[0, 1, 2, 3] = doc(0, "ZeRO stage.")
+    zero_stage: Literal[0, 1, 2, 3] = doc(
+        0,
+        "ZeRO stage; bfloat16 trains on sharded float32 master weights, so 0 runs as stage 1 there (summary.json tells "
+        "the stage that ran).",
+    )
     offload_optimizer: bool = doc(False, "Keep optimizer states in host memory (ZeRO 1 to 3, GPUs).")
 
 
