@@ -17,6 +17,7 @@ from configs.composition import compose
 from configs.errors import ConfigError
 from configs.keys import leaves
 from configs.overrides import parse_overrides
+from configs.private_file import write_private
 from configs.schema import Config
 from configs.setting import DEFAULT
 from configs.validate import validate
@@ -64,11 +65,9 @@ def load_with_origins(path: str | Path | None, overrides: Sequence[str] = ()) ->
 
 
 def save_config(config: Config, path: str | Path) -> None:
-    """Write the whole config, defaults included, as YAML that `load_config` reads back."""
+    """Write the whole config, defaults included, as YAML that `load_config` reads back; for the owner's eyes only."""
     text = yaml.safe_dump(_escaped(asdict(config)), sort_keys=False, allow_unicode=True)
-    partial = Path(f"{path}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    write_private(Path(path), text)
 
 
 @cache

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from configs.private_file import MODE
 from pipeline.json_lines import read_json_lines
 from pipeline.run_folder import RunFolder
 
@@ -60,7 +61,8 @@ class Job:
         self.folder.root.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pipeline.cli", "train", "--config", str(self.config), *self.overrides]
         command += [f"run.seed={self.seed}", f"run.dir={self.folder.root}"]
-        with (self.folder.root / "run.log").open("ab") as log:
+        target = os.open(self.folder.root / "run.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
+        with os.fdopen(target, "ab") as log:
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=os.environ | dict(self.env)
             )

@@ -177,7 +177,6 @@ def open_run(config: Config) -> Iterator[Resumable]:
         _cut(folder.ledger, restored.ledger_bytes if restored else 0)
         remove_trajectories_after(folder.trajectories, step)
         save_config(config, folder.config)
-        folder.config.chmod(0o600)  # arguments of engines and trackers may hold tokens
         run = Resumable(
             config=config,
             folder=folder,

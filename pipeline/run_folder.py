@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from configs.private_file import write_private
 from configs.schema import Config
 
 
@@ -70,5 +71,5 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_dataclass(path: Path, value: Any) -> None:
-    """`write_json` of a dataclass."""
-    write_json(path, asdict(value))
+    """A dataclass as JSON that its owner alone may read; written aside, too."""
+    write_private(path, json.dumps(asdict(value), indent=2) + "\n")

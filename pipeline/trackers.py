@@ -44,6 +44,7 @@ class WandbTracker:
             import wandb
         except ImportError:
             raise _missing("wandb", config.trackers.wandb_project) from None
+        (folder.root / "wandb").mkdir(mode=0o700, exist_ok=True)  # its files hold settings of the machine and the run
         id_file = folder.root / "wandb_id"
         run_id = id_file.read_text() if id_file.exists() else wandb.util.generate_id()
         id_file.write_text(run_id)

@@ -39,8 +39,9 @@ def _call(node: ast.Call) -> Iterator[str]:
     name = ast.unparse(node.func)
     module, _, function = name.rpartition(".")
     given = {k.arg: k.value for k in node.keywords if k.arg is not None}
-    if name == "torch.load" and not _is(given.get("weights_only"), True):
-        yield "torch.load without weights_only=True"
+    # transformers and vLLM load a model's .bin files, which are pickles, with weights_only unless told otherwise.
+    if (name == "torch.load" and "weights_only" not in given) or not _is(given.get("weights_only", _TRUE), True):
+        yield "loads pickles without weights_only=True"
     if function == "load" and module in ("np", "numpy") and not _is(given.get("allow_pickle", _FALSE), False):
         yield "numpy.load with pickles"
     if function == "load" and module == "yaml":
@@ -57,7 +58,7 @@ def _call(node: ast.Call) -> Iterator[str]:
         yield "asyncio.wait_for loses a cancellation that comes with the result; use asyncio.timeout"
 
 
-_FALSE = ast.Constant(False)
+_TRUE, _FALSE = ast.Constant(True), ast.Constant(False)
 
 
 def _is(value: ast.expr | None, wanted: bool) -> bool:
@@ -78,6 +79,7 @@ def test_no_file_holds_such_a_call(package: str) -> None:
         "from joblib import load",
         "import torch\nx = torch.load('f')",
         "x = torch.load('f', weights_only=False)",
+        "AutoModel.from_pretrained(path, weights_only=False)",
         "x = np.load('f', allow_pickle=True)",
         "x = yaml.load(text)",
         "x = yaml.load(text, Loader=yaml.UnsafeLoader)",
@@ -114,3 +116,24 @@ def test_the_yaml_loader_of_the_configs_is_a_safe_one() -> None:
     from configs.yaml_file import YamlLoader
 
     assert issubclass(YamlLoader, yaml.SafeLoader | getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def test_weights_that_are_pickles_run_no_code(tmp_path: Path) -> None:
+    """A model folder may hold `pytorch_model.bin`; loading it as the trainer does must not run what it asks for."""
+    import os
+
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from tests.actor.tiny_policy import save_tiny_model
+
+    class Runs:
+        def __reduce__(self) -> tuple:
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    folder = Path(save_tiny_model(tmp_path / "model"))
+    (folder / "model.safetensors").unlink()
+    torch.save({"model.norm.weight": Runs()}, folder / "pytorch_model.bin")
+    with pytest.raises(Exception, match=r"(?i)weights.only"):
+        AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    assert not (tmp_path / "ran").exists()

@@ -6,6 +6,7 @@ import pytest
 
 from configs.errors import ConfigError
 from configs.loader import load_config, load_with_origins, save_config
+from configs.private_file import write_private
 from tests.configs.good import GOOD
 
 DOCUMENT_BLOCK = """\
@@ -140,6 +141,15 @@ def test_a_saved_config_reads_back_equal(tmp_path: Path) -> None:
     save_config(config, tmp_path / "config.yaml")
     assert load_config(tmp_path / "config.yaml") == config
     assert [p.name for p in tmp_path.iterdir()] == ["config.yaml"]
+    assert (tmp_path / "config.yaml").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_private_file_replaces_what_a_crash_left(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml.partial").write_text("half of")
+    (tmp_path / "config.yaml.partial").chmod(0o644)
+    write_private(tmp_path / "config.yaml", "whole")
+    assert (tmp_path / "config.yaml").read_text() == "whole"
+    assert (tmp_path / "config.yaml").stat().st_mode & 0o777 == 0o600
 
 
 def test_loading_does_not_leak_between_configs() -> None:

@@ -84,6 +84,8 @@ def test_a_resumed_run_goes_on_in_the_same_tracker_run(
     assert first["name"].startswith("gsm8k")
     assert recorded.logged == [(s, {"version": float(s), "rl/reward": s / 10}) for s in (1, 2)]
     assert recorded.finished == 3
+    if package == "wandb":
+        assert (folder.root / "wandb").stat().st_mode & 0o777 == 0o700  # wandb writes what it knows of the machine
 
 
 @pytest.mark.parametrize("package", ["wandb", "trackio"])
