@@ -60,9 +60,7 @@ class TrainerGroup:
         address, port = (await self._gather([ref], "the address where trainer ranks meet", limit_s))[0]
         return await self._all("start", address, port, limit_s=limit_s)
 
-    async def step(
-        self, version: int, shares: Sequence[RankBatch], denominators: Sequence[Denominators]
-    ) -> StepResult:
+    async def step(self, version: int, shares: Sequence[RankBatch], denominators: Sequence[Denominators]) -> StepResult:
         """One training step of all ranks, each with its share."""
         async with self.turn:
             self._published = None
