@@ -38,7 +38,8 @@ class Job:
 
     @property
     def finished(self) -> bool:
-        return self.folder.summary.exists()
+        """Its process has ended, or never was of this queue: a summary is there before the engines are closed."""
+        return self.process is None and self.folder.summary.exists()
 
     def state(self) -> str:
         if self.finished:
@@ -70,8 +71,8 @@ class Job:
     def collect(self) -> None:
         """Notice that the process ended."""
         if self.process is not None and self.process.poll() is not None:
-            self.failed = not self.finished
             self.process = None
+            self.failed = not self.finished
 
 
 class JobQueue:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
+from scipy.stats import ttest_ind_from_stats
+
 FINAL_FRACTION = 0.1  # the last tenth of the steps is "final", so that one noisy step decides nothing
-STANDARD_ERRORS = 2.0
+SIGNIFICANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,17 @@ class Spread:
         return Spread(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
 
     def differs_from(self, other: "Spread") -> bool | None:
-        """True when the means lie more than two standard errors apart; None where a spread is unknown."""
+        """Whether Welch's two-sided test tells the means apart at the 5 % level; None where a spread is unknown.
+
+        With three seeds a side that takes a distance of about 2.8 to 4.3 standard errors, and one comparison in twenty
+        of equal variants still comes out as different.
+        """
         if self.n < 2 or other.n < 2:
             return None
-        error = math.sqrt(self.std**2 / self.n + other.std**2 / other.n)
-        return abs(self.mean - other.mean) > STANDARD_ERRORS * error
+        if self.std == other.std == 0:
+            return self.mean != other.mean
+        test = ttest_ind_from_stats(self.mean, self.std, self.n, other.mean, other.std, other.n, equal_var=False)
+        return bool(test.pvalue < SIGNIFICANCE)
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def _row(result: VariantResult, baseline: VariantResult, is_baseline: bool) -> T
 
 
 def differences(a: VariantResult, b: VariantResult) -> str:
-    """The columns in which two variants differ by more than two standard errors of their seeds."""
+    """The columns in which two variants differ beyond the spread of their seeds."""
     compared = {
         "time": a.train_time_s.differs_from(b.train_time_s),
         "task reward": a.task_reward.differs_from(b.task_reward),

@@ -24,11 +24,15 @@ def test_spread_by_hand():
     assert (spread.mean, spread.std, spread.n) == (2.0, 1.0, 3)
 
 
-def test_differs_only_beyond_two_standard_errors():
-    a = Spread(0.80, 0.03, 3)  # standard error of the difference: sqrt(0.0009/3 + 0.0009/3) = 0.0245
-    assert Spread(0.84, 0.03, 3).differs_from(a) is False
-    assert Spread(0.86, 0.03, 3).differs_from(a) is True
+def test_differs_only_beyond_the_spread_of_the_seeds():
+    # Standard error of the difference 0.03·√(2/3) = 0.0245, 4 degrees of freedom: 5 % lie beyond 2.776 of them, 0.0680.
+    a = Spread(0.80, 0.03, 3)
+    assert Spread(0.867, 0.03, 3).differs_from(a) is False
+    assert Spread(0.869, 0.03, 3).differs_from(a) is True
     assert Spread(0.90, 0.0, 1).differs_from(a) is None
+    # Welch: spreads 0.04 and 0.001 leave 2.0 degrees of freedom, 4.30 standard errors of 0.0231.
+    assert Spread(0.80 + 0.095, 0.001, 3).differs_from(Spread(0.80, 0.04, 3)) is False
+    assert Spread(0.80 + 0.105, 0.001, 3).differs_from(Spread(0.80, 0.04, 3)) is True
 
 
 def test_table_has_the_documents_columns():

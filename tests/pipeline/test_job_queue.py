@@ -1,0 +1,88 @@
+"""The queue of runs, with small processes in place of runs."""
+
+import io
+import subprocess
+import sys
+import time
+
+import pytest
+from rich.console import Console
+
+import pipeline.job_queue
+from pipeline.job_queue import Job, JobQueue
+from pipeline.run_folder import RunFolder
+
+FINISHES = "open('summary.json', 'w').write('{}')"
+
+
+@pytest.fixture(autouse=True)
+def fast(monkeypatch):
+    monkeypatch.setattr(pipeline.job_queue, "POLL_S", 0.05)
+
+
+class ScriptJob(Job):
+    """A job whose process runs `script` in its folder."""
+
+    script = FINISHES
+
+    def start(self):
+        self.folder.root.mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", self.script], cwd=self.folder.root, start_new_session=True
+        )
+
+
+def _jobs(root, *scripts):
+    jobs = []
+    for i, script in enumerate(scripts):
+        job = ScriptJob(f"v{i}", 1, RunFolder(root / f"v{i}"), root / "job.yaml", ())
+        job.script = script
+        jobs.append(job)
+    return jobs
+
+
+def _run(jobs, parallel=1):
+    out = io.StringIO()
+    JobQueue(jobs, parallel, Console(file=out, width=200)).run()
+    return out.getvalue()
+
+
+def test_a_run_that_fails_does_not_end_the_others(tmp_path):
+    jobs = _jobs(tmp_path, FINISHES, "raise SystemExit(1)", FINISHES)
+    text = _run(jobs)
+    assert [j.finished for j in jobs] == [True, False, True]
+    assert f"failed, see {tmp_path / 'v1' / 'run.log'}" in text
+
+
+def test_a_finished_run_is_not_started_again(tmp_path):
+    (tmp_path / "v0").mkdir()
+    (tmp_path / "v0" / "summary.json").write_text("{}")
+    jobs = _jobs(tmp_path, "open('started', 'w')", FINISHES)
+    _run(jobs)
+    assert not (tmp_path / "v0" / "started").exists() and all(j.finished for j in jobs)
+
+
+def test_a_run_is_left_to_close_its_processes_after_its_summary(tmp_path):
+    jobs = _jobs(tmp_path, f"{FINISHES}; import time; time.sleep(0.7); open('closed', 'w')")
+    _run(jobs)
+    assert (tmp_path / "v0" / "closed").exists() and jobs[0].finished
+
+
+def test_no_more_than_so_many_at_a_time(tmp_path):
+    marks = "import time; print(time.monotonic(), file=open('begin', 'w')); time.sleep(0.3); "
+    marks += f"print(time.monotonic(), file=open('end', 'w')); {FINISHES}"
+    jobs = _jobs(tmp_path, *[marks] * 3)
+    _run(jobs, parallel=2)
+    begins, ends = ([float((tmp_path / f"v{i}" / n).read_text()) for i in range(3)] for n in ("begin", "end"))
+    assert begins[1] < ends[0], "the first two run together"
+    assert begins[2] >= min(ends[:2]), "the third waits for one of them"
+
+
+def test_an_interruption_stops_what_runs(tmp_path):
+    jobs = _jobs(tmp_path, "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: open('stopped', 'w')")
+    queue = JobQueue(jobs, 1, Console(file=io.StringIO()))
+    steps = queue._advance()
+    next(steps)
+    time.sleep(1.0)  # until the interpreter has reached its try
+    queue._stop()
+    assert (tmp_path / "v0" / "stopped").exists()
