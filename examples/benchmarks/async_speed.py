@@ -16,9 +16,9 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
-from examples.benchmarks.measurement import median_ratio
+from examples.benchmarks.measurement import median_ratio, say
 from examples.benchmarks.outcome import Outcome, Target, arguments, show
-from examples.benchmarks.quickstart_run import FILL, LOOP_ONLY, Rows, run_quickstart, say
+from examples.benchmarks.quickstart_run import FILL, LOOP_ONLY, Rows, run_quickstart
 
 SYNCHRONOUS, ASYNCHRONOUS = "synchronous (η = 0)", "asynchronous (η = 1)"
 CASES = {

@@ -2,12 +2,20 @@
 
 import gc
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 # `cpu` counts the seconds that this process computed, all threads together: on a machine that others use as well, and
 # with one thread, it is what a quiet machine's wall clock would show.
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
+
+_STARTED = time.monotonic()
+
+
+def say(text: str) -> None:
+    """One line of progress, with the seconds since the benchmark began, beside the figures' own output."""
+    print(f"{time.monotonic() - _STARTED:5.0f} s  {text}", file=sys.stderr, flush=True)
 
 
 def seconds_by_case(

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,7 @@ SHOWN_LINES = 3
 # Nothing but sampling and training: what other trainers do not do, or not in the same steps, is off.
 LOOP_ONLY = ("eval.num_samples=0", "checkpoint.every=0")
 
-_STARTED = time.monotonic()
 Rows = list[dict[str, Any]]
-
-
-def say(text: str) -> None:
-    """One line of progress, with the seconds since the benchmark began, beside the figures' own output."""
-    print(f"{time.monotonic() - _STARTED:5.0f} s  {text}", file=sys.stderr, flush=True)
 
 
 def run_quickstart(keys: Sequence[str], steps: int, limit_s: float, seed: int = 1) -> Rows:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from configs.schema import Config
-from examples.benchmarks.measurement import median_ratio
+from examples.benchmarks.measurement import median_ratio, say
 from examples.benchmarks.outcome import Outcome, Target, arguments, show
-from examples.benchmarks.quickstart_run import FILL, LOOP_ONLY, last_lines, run_limited, run_quickstart, say
+from examples.benchmarks.quickstart_run import FILL, LOOP_ONLY, last_lines, run_limited, run_quickstart
 from examples.benchmarks.sampler_cases import quickstart_config, quickstart_prompts
 from examples.benchmarks.trl_environment import environment, process_variables
 from rollout.engines.location import EnvironmentFolder

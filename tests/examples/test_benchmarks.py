@@ -11,7 +11,7 @@ import torch
 
 from examples.benchmarks.measurement import median_ratio, seconds_by_case
 from examples.benchmarks.outcome import Outcome, Target, show
-from examples.benchmarks.peak_memory import ALLOCATOR
+from examples.benchmarks.peak_memory import ALLOCATOR, in_own_process
 from examples.benchmarks.training_cases import random_sequences, step_input
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,12 +60,32 @@ torch.zeros(8)
 def work():
     a = torch.ones(64 * {MIB // 4}); b = a + 1; del a, b
     return torch.ones(8 * {MIB // 4})
-print(measured(work))
+rise = measured(work)
+print(rise.peak, rise.kept, rise.passing)
 """
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=os.environ | ALLOCATOR, capture_output=True, text=True
     )
-    assert 127 * MIB < int(run.stdout) < 140 * MIB, run.stderr
+    peak, kept, passing = map(int, run.stdout.split())
+    assert 127 * MIB < peak < 140 * MIB and 8 * MIB <= kept < 20 * MIB and passing == peak - kept, run.stderr
+
+
+def test_a_case_in_its_own_process_has_a_limit_to_its_time():
+    assert in_own_process("timeit", ["-n", "1", "-r", "1", "-s", "import time", "time.sleep(60)"], limit_s=1.0) is None
+    with pytest.raises(RuntimeError, match="timeit"):
+        in_own_process("timeit", ["no such name"], limit_s=60.0)
+
+
+@pytest.mark.parametrize("way", ["full", "chunked"])
+def test_the_memory_benchmark_tells_peak_and_what_is_left_behind(way):
+    vocabulary, tokens, chunk = 49_152, 64, 16
+    shape = [str(n) for n in (vocabulary, tokens, chunk, 1)]
+    rise = in_own_process("examples.benchmarks.logprob_memory", ["--case", way, *shape], limit_s=100.0)
+    gradient, logits = 4 * vocabulary * 576, 4 * vocabulary
+    assert rise is not None and gradient <= rise.kept < gradient + 6 * MIB
+    rows = {"full": 2 * tokens, "chunked": chunk}[way]  # of logits, alive at once beside the gradient
+    assert rise.peak > rise.kept + (0.9 * rows * logits if way == "chunked" else 0)
+    assert rise.peak < gradient + rows * logits + 12 * MIB
 
 
 def test_the_memory_benchmark_measures_both_ways_alike():
