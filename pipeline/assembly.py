@@ -14,7 +14,8 @@ from pipeline.broadcast import Broadcast, TransferShape
 from pipeline.console import RunConsole
 from pipeline.fleet import Fleet, FleetLimits
 from pipeline.hardware import num_cores
-from pipeline.placement import Placement, cpu_share, on_one_machine, start_ray
+from pipeline.placement import Placement, cpu_share, on_one_machine
+from pipeline.ray_session import ray_session
 from pipeline.run_folder import RunFolder
 from pipeline.trainer_group import TrainerGroup
 from pipeline.weight_backend import with_backend
@@ -43,30 +44,36 @@ async def started(
 ) -> AsyncIterator[Parts]:
     """Ray, the trainer ranks and the rollout workers, for as long as the context lasts."""
     console.phase("starting Ray")
-    start_ray(config)
-    sync: WeightSync | None = None
-    fleet: Fleet | None = None
-    trainer: TrainerGroup | None = None
-    try:
-        placement = Placement(config, folder)
-        config = with_backend(config, placement.trainer_gpus, placement.rollout_gpus)
-        by_files = config.rollout.weight_sync.backend == "shared_memory"
-        trainer = start_trainer(config, placement)
-        broadcast = None if by_files else _broadcast(config, trainer, console.note)
-        threads = cpu_share(config, num_cores()).rollout_threads
-        fleet = start_fleet(config, placement, console.note, threads, broadcast)
-        console.phase("starting the trainer and the engines (about a minute on a CPU)")
-        trainer_info, rollout_info = await asyncio.gather(trainer.start(), fleet.start())
-        sync = WeightSync(trainer, fleet, probe, by_files)
-        yield Parts(trainer, fleet, sync, rollout_info, trainer_info)
-    finally:
-        if fleet is not None:
-            await fleet.close(CLOSE_TIMEOUT_S)
-        if trainer is not None:
-            trainer.close()
-        if sync is not None:
-            sync.close()
-        ray.shutdown()
+    with ray_session(config) as memory:
+        sync: WeightSync | None = None
+        fleet: Fleet | None = None
+        trainer: TrainerGroup | None = None
+
+        def on_event(sentence: str) -> None:
+            console.note(sentence)
+            memory.note()
+            memory.sweep()
+
+        try:
+            placement = Placement(config, folder)
+            config = with_backend(config, placement.trainer_gpus, placement.rollout_gpus)
+            by_files = config.rollout.weight_sync.backend == "shared_memory"
+            trainer = start_trainer(config, placement)
+            broadcast = None if by_files else _broadcast(config, trainer, console.note)
+            threads = cpu_share(config, num_cores()).rollout_threads
+            fleet = start_fleet(config, placement, on_event, threads, broadcast)
+            console.phase("starting the trainer and the engines (about a minute on a CPU)")
+            trainer_info, rollout_info = await asyncio.gather(trainer.start(), fleet.start())
+            memory.note()
+            sync = WeightSync(trainer, fleet, probe, memory.folder if by_files else None)
+            yield Parts(trainer, fleet, sync, rollout_info, trainer_info)
+        finally:
+            if fleet is not None:
+                await fleet.close(CLOSE_TIMEOUT_S)
+            if trainer is not None:
+                trainer.close()
+            if sync is not None:
+                sync.close()
 
 
 def start_trainer(config: Config, placement: Placement) -> TrainerGroup:

@@ -49,7 +49,7 @@ def start_ray(config: Config) -> None:
     common: dict[str, Any] = {
         "log_to_driver": False,
         "logging_level": "ERROR",
-        "runtime_env": {"worker_process_setup_hook": "pipeline.process_log.redirect_output"},
+        "runtime_env": {"worker_process_setup_hook": "pipeline.process_setup.set_up"},
     }
     if config.scheduler.type == "ray":
         ray.init(address=config.scheduler.address or "auto", **common)

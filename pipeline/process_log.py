@@ -1,4 +1,4 @@
-"""One log file a process: Ray calls `redirect_output` in every worker process before anything else."""
+"""One log file a process, from the start of its worker on."""
 
 import os
 import sys

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import ray
 from ray.exceptions import RayTaskError
 
 from actor.metrics import to_floats
 from configs.loader import load_config, save_config
 from configs.schema import Config
 from pipeline.assembly import start_trainer
-from pipeline.placement import Placement, start_ray
+from pipeline.placement import Placement
 from pipeline.prepare_batch import prepare_batch
+from pipeline.ray_session import ray_session
 from pipeline.remote_errors import as_local
 from pipeline.run_folder import RunFolder, write_json
 from pipeline.run_state import group_from_json
@@ -58,13 +58,11 @@ def replay(folder: Path) -> dict[str, float]:
     groups = [group_from_json(g) for g in saved["groups"]]
     logs = RunFolder(folder.resolve())
     logs.logs.mkdir(exist_ok=True)
-    start_ray(config)
-    try:
-        return asyncio.run(_step(config, Placement(config, logs), folder / TRAINER, saved["version"], groups))
-    except RayTaskError as error:
-        raise as_local(error) from error
-    finally:
-        ray.shutdown()
+    with ray_session(config):
+        try:
+            return asyncio.run(_step(config, Placement(config, logs), folder / TRAINER, saved["version"], groups))
+        except RayTaskError as error:
+            raise as_local(error) from error
 
 
 async def _step(

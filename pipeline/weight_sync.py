@@ -1,9 +1,7 @@
 """Publishes the trainer's weights and brings every rollout worker to them while it generates."""
 
 import asyncio
-import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,15 +10,12 @@ from pipeline.fleet import Fleet
 from pipeline.trainer_group import TrainerGroup
 from rollout.types import UpdateReport, WeightUpdate
 
-SHARED_MEMORY = Path("/dev/shm")
-PREFIX = "proxrl-"
-
 
 class WeightSync:
     """One ordering invariant: publish v whole → update workers to v → only then delete v−1.
 
     ```
-    sync = WeightSync(trainer, fleet, probe)
+    sync = WeightSync(trainer, fleet, probe, folder)
     await sync.publish(v)        # trainer's turn: gather, write, score the probe
     sync.start_update(on_done)   # workers' turn, beside the next step
     await sync.finish_update()   # reports of the workers that verified v
@@ -28,13 +23,10 @@ class WeightSync:
     """
 
     def __init__(
-        self, trainer: TrainerGroup, fleet: Fleet, probe_token_ids: tuple[int, ...], by_files: bool = True
+        self, trainer: TrainerGroup, fleet: Fleet, probe_token_ids: tuple[int, ...], folder: Path | None
     ) -> None:
-        """`by_files`: weights travel as files in shared memory; otherwise the fleet broadcasts them."""
-        self._trainer, self._fleet, self._probe, self._by_files = trainer, fleet, probe_token_ids, by_files
-        base = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
-        remove_orphans(base)
-        self._root = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=base))
+        """`folder`: where weights travel as files, in shared memory; None: the fleet broadcasts them."""
+        self._trainer, self._fleet, self._probe, self._folder = trainer, fleet, probe_token_ids, folder
         self._current: Path | None = None
         self._previous: Path | None = None
         self._update: WeightUpdate | None = None
@@ -44,10 +36,10 @@ class WeightSync:
         """Write the weights of `version`; returns the seconds it took."""
         assert self._task is None, "the update before has not finished"
         started = time.monotonic()
-        if not self._by_files:
+        if self._folder is None:
             self._update = await self._trainer.publish(version, None, self._probe)
             return time.monotonic() - started
-        directory = self._root / f"v{version}"
+        directory = self._folder / f"v{version}"
         directory.mkdir()
         self._update = await self._trainer.publish(version, str(directory), self._probe)
         self._previous, self._current = self._current, directory
@@ -79,18 +71,9 @@ class WeightSync:
         return reports
 
     def close(self) -> None:
-        """Release the shared memory."""
+        """Stop updating; what was published goes with its folder."""
         if self._task is not None:
             self._task.cancel()
-        shutil.rmtree(self._root, ignore_errors=True)
-
-
-def remove_orphans(base: Path) -> None:
-    """Delete published weights of runs whose process is gone (a run killed outright cannot do it itself)."""
-    for folder in base.glob(f"{PREFIX}*-*"):
-        owner = folder.name.removeprefix(PREFIX).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def sync_metrics(reports: list[UpdateReport], publish_s: float) -> dict[str, float]:

@@ -2,11 +2,8 @@
 
 import asyncio
 import copy
-import os
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import ray
@@ -18,10 +15,10 @@ from pipeline.doctor.bench import Bench
 from pipeline.doctor.recording_worker import RecordingWorker
 from pipeline.doctor.sampler import Sampler
 from pipeline.hardware import num_cores
-from pipeline.placement import Placement, cpu_share, on_one_machine, start_ray
+from pipeline.placement import Placement, cpu_share, on_one_machine
+from pipeline.ray_session import ray_session
 from pipeline.run_folder import RunFolder
 from pipeline.trainer_group import TrainerGroup
-from pipeline.weight_sync import PREFIX, SHARED_MEMORY
 from rollout.dataset import load_prompts
 from rollout.engines.registry import worker_options
 from rollout.model_files import context_length
@@ -75,25 +72,21 @@ async def started_bench(
     """
     config = one_of_each(config)
     tokenizer, prompts = read_prompts(config)
-    start_ray(config)
-    base = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
     sampler, trainer = None, None
-    try:
-        with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", dir=base) as publish_folder:
-            try:
-                placement = Placement(config, folder)
-                trainer = _trainer(config, placement, trainer_class)
-                sampler = _sampler(config, placement, rollout_class)
-                await asyncio.gather(trainer.start(), sampler.start())
-                probe = probe_token_ids(config, prompts)
-                yield Bench(config, prompts, tokenizer, sampler, trainer, Path(publish_folder), probe)
-            finally:
-                if sampler is not None:
-                    await sampler.close(CLOSE_TIMEOUT_S)
-                if trainer is not None:
-                    trainer.close()
-    finally:
-        ray.shutdown()
+    with ray_session(config) as memory:
+        try:
+            placement = Placement(config, folder)
+            trainer = _trainer(config, placement, trainer_class)
+            sampler = _sampler(config, placement, rollout_class)
+            await asyncio.gather(trainer.start(), sampler.start())
+            memory.note()
+            probe = probe_token_ids(config, prompts)
+            yield Bench(config, prompts, tokenizer, sampler, trainer, memory.folder, probe)
+        finally:
+            if sampler is not None:
+                await sampler.close(CLOSE_TIMEOUT_S)
+            if trainer is not None:
+                trainer.close()
 
 
 def _trainer(config: Config, placement: Placement, trainer_class: type[TrainerWorker]) -> TrainerGroup:

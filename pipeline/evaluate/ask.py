@@ -5,14 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import ray
-
 from configs.schema import Config
 from pipeline.assembly import CLOSE_TIMEOUT_S, start_fleet
 from pipeline.evaluate.answers import Answer, Problem
 from pipeline.evaluation import ask_all
 from pipeline.hardware import num_cores
-from pipeline.placement import Placement, start_ray
+from pipeline.placement import Placement
+from pipeline.ray_session import ray_session
 from pipeline.run_folder import RunFolder
 from rollout.dataset import load_prompts
 from rollout.dataset_source import DatasetKeys
@@ -60,27 +59,25 @@ async def ask(config: Config, asking: Asking, folder: RunFolder, on_problem: OnP
         keys=DatasetKeys("eval.path" if config.eval.path else "dataset.path", "eval.split"),
     )
     strict = RewardPool(replace(config.reward, function=asking.strict_function)) if asking.strict_function else None
-    start_ray(config)
-    fleet = start_fleet(config, Placement(config, folder, trains=False), print, threads=_threads(config))
-    try:
-        workers = await fleet.start()
-        problems = dict[str, Problem]()
+    sampling, problems = _sampling(config, asking, limit), dict[str, Problem]()
 
-        async def score(prompt: Prompt, group: Group) -> None:
-            problem = await _problem(prompt, group, tokenizer, strict)
-            problems[prompt.prompt_id] = problem
-            on_problem(problem, len(prompts.prompts))
+    async def score(prompt: Prompt, group: Group) -> None:
+        problem = await _problem(prompt, group, tokenizer, strict)
+        problems[prompt.prompt_id] = problem
+        on_problem(problem, len(prompts.prompts))
 
-        await ask_all(
-            config, fleet, prompts.prompts, _sampling(config, asking, limit), asking.num_samples, "eval", score
-        )
-        in_order = [problems[p.prompt_id] for p in prompts.prompts]
-        return Asked(in_order, sum(prompts.num_dropped.values()), workers)
-    finally:
-        if strict is not None:
-            strict.close()
-        await fleet.close(CLOSE_TIMEOUT_S)
-        ray.shutdown()
+    with ray_session(config) as memory:
+        fleet = start_fleet(config, Placement(config, folder, trains=False), print, threads=_threads(config))
+        try:
+            workers = await fleet.start()
+            memory.note()
+            await ask_all(config, fleet, prompts.prompts, sampling, asking.num_samples, "eval", score)
+        finally:
+            if strict is not None:
+                strict.close()
+            await fleet.close(CLOSE_TIMEOUT_S)
+    in_order = [problems[p.prompt_id] for p in prompts.prompts]
+    return Asked(in_order, sum(prompts.num_dropped.values()), workers)
 
 
 def _sampling(config: Config, asking: Asking, max_new_tokens: int) -> Sampling:
