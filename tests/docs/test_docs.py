@@ -1,21 +1,16 @@
-"""The pages say what is there: commands, keys, metrics, presets, pinned arguments."""
+"""The pages say what is there: keys, metrics, pinned arguments, engines."""
 
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import typer
 
 from configs.engines import ENGINES_ARE_V1
 from configs.keys import leaves
-from configs.loader import load_config
 from configs.pinned import PINNED_ENGINE_ARGS
-from pipeline.cli import app
 from pipeline.metric_docs import PLACEHOLDERS, metric_doc
-from pipeline.parity.spec import load_spec
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -31,68 +26,14 @@ def page_ids(page):
     return page.name
 
 
-def commands(page):
-    """Command lines of the page's ```bash blocks; a backslash joins lines."""
-    blocks = re.findall(r"```bash\n(.*?)```", page.read_text(), re.DOTALL)
-    lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
-    return [part.strip() for line in lines for part in line.split("&&") if part.strip()]
-
-
 def code_spans(page):
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
     return re.findall(r"`([^`\n]+)`", text)
 
 
-def command_tree(click_command, above=()):
-    """Every command path of the app."""
-    children = getattr(click_command, "commands", {})
-    if not children:
-        return {above}
-    return set().union(*(command_tree(child, (*above, name)) for name, child in children.items()))
-
-
-KNOWN = command_tree(typer.main.get_command(app))
-
-
 def is_key(name):
     """A key, a section, or an engine argument below vllm_kwargs."""
     return any(key == name or key.startswith(f"{name}.") or name.startswith(f"{key}.") for key in leaves())
-
-
-@pytest.mark.parametrize("page", PAGES, ids=page_ids)
-def test_every_command_exists(page):
-    for line in commands(page):
-        words = shlex.split(line)
-        if words[0].endswith("proxrl"):
-            assert any(tuple(words[1 : 1 + len(path)]) == path for path in KNOWN), line
-        elif words[0] == "make":
-            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
-        elif words[0].endswith("python"):
-            assert (ROOT / words[1]).is_file() or words[1] == "-m", line
-        else:
-            known = ("git", "cd", "docker", "python3.11", ".venv/bin/pip")
-            assert words[0] in known, f"what is {words[0]!r}?"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=page_ids)
-def test_every_config_of_a_command_resolves_with_its_overrides(page, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    for line in commands(page):
-        words = shlex.split(line)
-        if "--config" not in words or "docker" in words:
-            continue
-        config = words[words.index("--config") + 1]
-        assert (ROOT / config).is_file(), line
-        if "parity" in words:
-            assert load_spec(Path(config), []).of_role("final"), line
-            continue
-        overrides = [w for w in words if re.match(rf"(?:{SECTIONS})\.[\w.]+=", w)]
-        grid = [w for w in overrides if words[words.index(w) - 1] == "--grid"]
-        load_config(config, [o for o in overrides if o not in grid])
-        for entry in grid:
-            key, values = entry.split("=")
-            for value in values.split(","):
-                load_config(config, [f"{key}={value}"])
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name != "config.md"], ids=page_ids)
