@@ -36,7 +36,7 @@ test-fast: env ## the tests that start no engine (under 2 minutes)
 test-engine: env ## the tests that start real engines, Ray or several processes
 	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
 
-faults: env ## kill and hang parts of real runs, one after another (under 12 minutes)
+faults: env ## kill and hang parts of real runs, one after another (under 20 minutes)
 	@$(TEST_ENV) $(PYTHON) -m pytest -m faults
 
 soak: env ## hundreds of steps with a worker killed every 50; memory must not grow (SOAK_STEPS=500)

@@ -1,8 +1,8 @@
 """`proxrl` with workers that kill or stop themselves at planned moments.
 
 The plan is a JSON list in the file that FAULT_PLAN names: {"at": phase, "version": v, "do": what}. Each fault happens
-once, the first time that its phase is reached at its version or later. `do` is kill_worker, kill_engine, stop_engine
-(it hangs: SIGSTOP) or kill_trainer.
+once, the first time that its phase is reached at its version or later, in whichever process that is. `do` is
+kill_worker, kill_engine, stop_engine (it hangs: SIGSTOP) or kill_trainer.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from pipeline import assembly
 from pipeline.cli import app
 from rollout.in_flight_update import InFlightUpdate
 from rollout.worker import RolloutWorker
+from tests.faults.run_mark import RUN_MARK, is_of, title_of
 
 PLAN = "FAULT_PLAN"
 
@@ -39,21 +40,19 @@ def reach(phase: str, version: int) -> None:
         return
 
 
-def _kill_self() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _signal_engine(number: int) -> None:
-    for child in psutil.Process().children(recursive=True):
-        if "EngineCore" in child.name() or "EngineCore" in " ".join(child.cmdline()):
-            child.send_signal(number)
+def _signal(title: str, number: int) -> None:
+    """To the processes of this run whose title holds `title`; to this one last."""
+    found = [p for p in psutil.process_iter() if is_of(p, os.environ[RUN_MARK]) and title in title_of(p)]
+    assert found, f"no process of the run is called {title}"
+    for process in sorted(found, key=lambda p: p.pid == os.getpid()):
+        process.send_signal(number)
 
 
 HAPPENINGS = {
-    "kill_worker": _kill_self,
-    "kill_trainer": _kill_self,
-    "kill_engine": lambda: _signal_engine(signal.SIGKILL),
-    "stop_engine": lambda: _signal_engine(signal.SIGSTOP),
+    "kill_worker": lambda: _signal("RolloutWorker", signal.SIGKILL),
+    "kill_trainer": lambda: _signal("TrainerWorker", signal.SIGKILL),
+    "kill_engine": lambda: _signal("EngineCore", signal.SIGKILL),
+    "stop_engine": lambda: _signal("EngineCore", signal.SIGSTOP),
 }
 
 

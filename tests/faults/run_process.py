@@ -16,13 +16,13 @@ from safetensors.torch import load_file
 from examples.quickstart.problems import write_jsonl
 from examples.quickstart.tokenizer import save_tokenizer
 from examples.quickstart.warm_start import WarmStart, new_model
-from pipeline.audit import audit
 from pipeline.json_lines import read_json_lines
+from tests.faults.run_mark import RUN_MARK, is_of, title_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED_MEMORY = Path("/dev/shm")
-RUN_MARK = "PROXRL_TEST_RUN"
-"""Environment variable by which all processes of one run are found, whoever their parent is by then."""
+LEFT_BEHIND = ("sem.mp-", "psm_", "__KMP_REGISTERED_LIB_")
+"""What killed processes leave in shared memory beside the files that bear their run's name."""
 
 
 def make_inputs(folder: Path, num_prompts: int = 64) -> tuple[Path, Path]:
@@ -81,11 +81,11 @@ class RunProcess:
 
     def processes(self) -> list[psutil.Process]:
         """Every living process of the run, wherever it hangs in the process tree."""
-        return [p for p in psutil.process_iter() if p.pid != self.process.pid and _is_of(p, self.mark)]
+        return [p for p in psutil.process_iter() if p.pid != self.process.pid and is_of(p, self.mark)]
 
     def named(self, part: str) -> list[psutil.Process]:
-        """Processes whose name or command line holds `part`."""
-        return [p for p in self.processes() if part in p.name() or part in " ".join(p.cmdline())]
+        """Processes whose title holds `part`."""
+        return [p for p in self.processes() if part in title_of(p)]
 
     def wait_until(self, condition: Callable[[], bool], what: str, limit_s: float = 400.0) -> None:
         end = time.monotonic() + limit_s
@@ -116,7 +116,13 @@ class RunProcess:
         return time.monotonic() - started
 
     def shared_memory_left(self) -> set[str]:
-        return {name for name in shared_memory_files() - self._shared_before if name.startswith("proxrl-")}
+        """Files that are there since the run began: those of its name, and all that bear no name of a run."""
+        new = shared_memory_files() - self._shared_before
+        return {name for name in new if self._own_name in name or name.startswith(LEFT_BEHIND)}
+
+    @property
+    def _own_name(self) -> str:
+        return f"proxrl-{self.process.pid}-"
 
     def destroy(self) -> None:
         """Whatever a failed test left."""
@@ -126,15 +132,8 @@ class RunProcess:
         ]:
             process.send_signal(signal.SIGKILL)
         self.process.wait()
-        for folder in SHARED_MEMORY.glob(f"proxrl-{self.process.pid}-*"):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _is_of(process: psutil.Process, mark: str) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(RUN_MARK) == mark
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return False
+        for path in SHARED_MEMORY.glob(f"*{self._own_name}*"):
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def shared_memory_files() -> set[str]:
@@ -148,7 +147,10 @@ def steps(run_dir: Path) -> list[dict]:
 
 
 def audit_problems(run_dir: Path) -> list[str]:
-    return audit(read_json_lines(run_dir / "ledger.jsonl")).problems
+    """What `proxrl audit` says where it does not exit with 0."""
+    command = [sys.executable, "-m", "pipeline.cli", "audit", str(run_dir)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return [] if done.returncode == 0 else (done.stdout + done.stderr).splitlines()
 
 
 def final_weights(run_dir: Path) -> dict[str, torch.Tensor]:

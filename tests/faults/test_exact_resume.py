@@ -10,7 +10,7 @@ from tests.faults.run_process import RunProcess, audit_problems, final_weights, 
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
-NUM_STEPS = 4
+NUM_STEPS, KILLED_AFTER = 10, 5
 # One request at a time: the sums of a matrix product over a batch depend on the batch's size, and with several
 # requests in flight that depends on when each arrived.
 ONE_AT_A_TIME = "rollout.vllm_config.vllm_kwargs={max-num-seqs: 2}"
@@ -21,19 +21,20 @@ def test_killed_and_resumed_is_the_same_run_bit_for_bit(tmp_path):
     straight, resumed = tmp_path / "straight", tmp_path / "resumed"
 
     def arguments(run_dir):
-        settings = {"train__total_steps": NUM_STEPS, "checkpoint__every": 2, "actor__ppo_n_minibatches": 2}
+        settings = {"train__total_steps": NUM_STEPS, "checkpoint__every": KILLED_AFTER, "actor__ppo_n_minibatches": 2}
         settings |= {"actor__optimizer__schedule": "cosine", "actor__num_threads": 1}
         return [*overrides(model, data, run_dir, **settings), ONE_AT_A_TIME]
 
     killed = RunProcess(arguments(resumed), tmp_path / "killed.log")
     try:
-        killed.wait_until(lambda: len(steps(resumed)) >= 3, "step 3")
+        checkpoint = resumed / "checkpoints" / f"step-{KILLED_AFTER:06d}"
+        killed.wait_until(checkpoint.exists, f"the checkpoint of step {KILLED_AFTER}")
         os.kill(killed.process.pid, signal.SIGKILL)
         killed.wait()
         killed.wait_for_the_end_of_all(30)
     finally:
         killed.destroy()
-    assert len(steps(resumed)) < NUM_STEPS
+    assert KILLED_AFTER <= len(steps(resumed)) < NUM_STEPS
 
     for name, run_dir in {"resumed": resumed, "straight": straight}.items():
         run = RunProcess(arguments(run_dir), tmp_path / f"{name}.log")
@@ -45,7 +46,8 @@ def test_killed_and_resumed_is_the_same_run_bit_for_bit(tmp_path):
         assert not run.shared_memory_left() and not killed.shared_memory_left()
         assert audit_problems(run_dir) == []
 
-    assert "going on from" in (tmp_path / "resumed.log").read_text()
+    told = " ".join((tmp_path / "resumed.log").read_text().split())
+    assert f"going on from {resumed}/checkpoints/step-{KILLED_AFTER:06d}" in told
     assert [r["step"] for r in steps(resumed)] == list(range(1, NUM_STEPS + 1))
     for a, b in zip(steps(straight), steps(resumed), strict=True):
         for name in a:

@@ -11,7 +11,8 @@ from tests.faults.run_process import RunProcess, audit_problems, make_inputs, ov
 
 pytestmark = [pytest.mark.engine, pytest.mark.faults, pytest.mark.timeout(2400)]
 
-UPDATE_PHASES = ("pause", "load", "verify", "label", "resume", "probe")
+WORKER_PHASES = ("generating", "pause", "load", "verify", "label", "resume", "probe")  # loaded, not labelled: "label"
+TRAINER_PHASES = ("training", "publishing", "checkpointing")
 
 
 def plan(*faults):
@@ -58,7 +59,8 @@ def check_whole(run, code, run_dir, num_steps):
 
 
 def test_a_worker_or_its_engine_killed_in_any_phase_is_replaced(tmp_path):
-    phases = ("generating", *UPDATE_PHASES)
+    """In phases of its own, and while the trainer trains or writes a checkpoint."""
+    phases = (*WORKER_PHASES, "training", "checkpointing")
     faults = plan(*((phase, do) for phase in phases for do in ("kill_worker", "kill_engine")))
     run, code, run_dir = run_with(tmp_path, faults)
     check_whole(run, code, run_dir, 4 + 2 * len(faults))
@@ -72,7 +74,7 @@ def test_an_engine_that_hangs_and_a_transfer_cut_in_the_middle(tmp_path):
     run, code, run_dir = run_with(
         tmp_path,
         faults,
-        env={"FAULT_CUT": "6", "REWARD_HANGS": str(tmp_path / "hang")},
+        env={"FAULT_CUT": "6"},
         rollout__request_timeout_s=20,
         rollout__weight_sync__timeout_s=20,
         train__total_steps=10,
@@ -83,10 +85,12 @@ def test_an_engine_that_hangs_and_a_transfer_cut_in_the_middle(tmp_path):
 
 
 def test_a_trainer_rank_killed_in_any_phase_starts_the_run_again(tmp_path):
-    faults = plan(*((phase, "kill_trainer") for phase in ("training", "publishing", "checkpointing")))
-    run, code, run_dir = run_with(tmp_path, faults, ["--max-restarts", "3"])
+    """In phases of its own, and while a worker generates, pauses, loads, or has loaded and not yet labelled."""
+    phases = (*TRAINER_PHASES, "generating", "pause", "load", "label")
+    faults = plan(*((phase, "kill_trainer") for phase in phases))
+    run, code, run_dir = run_with(tmp_path, faults, ["--max-restarts", str(len(faults))])
     check_whole(run, code, run_dir, 4 + 2 * len(faults))
-    assert "restart 3 of 3" in run.output()
+    assert f"restart {len(faults)} of {len(faults)}" in run.output()
 
 
 def test_without_restarts_a_dead_trainer_ends_the_run_at_its_last_checkpoint(tmp_path):
@@ -138,6 +142,7 @@ def test_a_full_disk_ends_the_run_with_one_sentence_and_it_goes_on_once_there_is
         assert again.wait() == 0, again.output()
         again.wait_for_the_end_of_all(20)
         assert "is damaged (policy/model.safetensors differs" in " ".join(again.output().split())
+        assert not again.shared_memory_left()
     finally:
         again.destroy()
     assert [r["step"] for r in steps(run_dir)] == list(range(1, 7))
@@ -158,5 +163,6 @@ def test_a_hung_trainer_ends_the_run_at_its_limit(tmp_path):
         told = " ".join(run.output().split())
         assert "waited 20 s for" in told and "a trainer rank hangs" in told
         assert not run.shared_memory_left()
+        assert audit_problems(run_dir) == []
     finally:
         run.destroy()
