@@ -6,6 +6,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from configs.errors import ConfigError, refused, shown
+from configs.foreign_keys import WITHOUT_COUNTERPART
 from configs.keys import Leaf, leaves, mapping_leaf_of, sections
 from configs.nearest import nearest, nearest_key
 from configs.setting import Setting
@@ -72,8 +73,10 @@ def _section_error(setting: Setting) -> ConfigError:
 
 
 def _unknown_key(setting: Setting) -> ConfigError:
-    close = nearest_key(setting.key)
     given = f"Unknown key {setting.key}={shown(setting.value)}"
+    if setting.key in WITHOUT_COUNTERPART:
+        return ConfigError(f"{given}: leave it out; {WITHOUT_COUNTERPART[setting.key]}.", setting.key)
+    close = nearest_key(setting.key)
     if close is None:
         top = dict.fromkeys(k.split(".")[0] for k in leaves())
         return ConfigError(f"{given}; the sections are {', '.join(top)}.", setting.key)

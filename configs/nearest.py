@@ -33,11 +33,15 @@ def _last(key: str) -> str:
 def nearest_key(key: str) -> str | None:
     """The full dotted key that an unknown one most likely meant, or None.
 
-    Tried in turn: another system's name, a known key's tail, the same name below the same section and then
+    Tried in turn: another system's name or section, a known key's tail, the same name below the same section and then
     anywhere, a similar name below the same section, any similar whole key, any similar name.
     """
     if key in FOREIGN_KEYS:
         return FOREIGN_KEYS[key]
+    section, _, name = key.partition(".")
+    moved = f"{FOREIGN_KEYS.get(section)}.{name}"
+    if moved in leaves():
+        return moved
     known = [*sections(), *leaves()]
     plain = key.lower().replace("-", "_")
     tails = [k for k in known if k == plain or k.endswith(f".{plain}")]
