@@ -1,6 +1,8 @@
 """Publishing weights: bucket files where they travel by files, the sha256 of each tensor, and a probe."""
 
 import hashlib
+from collections.abc import Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +29,16 @@ def publish(
     writes = dist.get_rank() == 0
     buckets: list[str] = []
     tensors: list[dict[str, Any]] = []
-    for index, bucket in enumerate(iter_full_weights(trainer.engine, bucket_bytes)):
-        if writes:
-            on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in bucket}
-            tensors += _describe(on_cpu)
-            if directory is not None:
-                path = Path(directory) / f"bucket-{index:05d}.safetensors"
-                save_file(on_cpu, path)
-                buckets.append(str(path))
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        for index, bucket in enumerate(iter_full_weights(trainer.engine, bucket_bytes)):
+            if writes:
+                on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in bucket}
+                described = _describe(on_cpu, pool)
+                if directory is not None:
+                    path = Path(directory) / f"bucket-{index:05d}.safetensors"
+                    save_file(on_cpu, path)
+                    buckets.append(str(path))
+                tensors += described  # waits for the hashes: the bucket's memory is used again for the next one
     return {
         "version": version,
         "buckets": buckets,
@@ -44,16 +48,18 @@ def publish(
     }
 
 
-def _describe(on_cpu: dict[str, torch.Tensor]) -> list[dict[str, Any]]:
-    return [
+def _describe(on_cpu: dict[str, torch.Tensor], pool: Executor) -> Iterable[dict[str, Any]]:
+    """In the same order; hashing has begun, and lets other threads compute."""
+    hashes = pool.map(tensor_sha256, on_cpu.values())
+    return (
         {
             "name": name,
             "dtype": str(tensor.dtype).removeprefix("torch."),
             "shape": tuple(tensor.shape),
-            "sha256": tensor_sha256(tensor),
+            "sha256": sha256,
         }
-        for name, tensor in on_cpu.items()
-    ]
+        for (name, tensor), sha256 in zip(on_cpu.items(), hashes, strict=True)
+    )
 
 
 def tensor_sha256(tensor: torch.Tensor) -> str:

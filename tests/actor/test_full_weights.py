@@ -77,6 +77,25 @@ def test_published_weights_rebuild_the_policy(make_trainer, tmp_path, zero_stage
     assert update["probe_logprobs"] != pytest.approx(untouched, abs=1e-5)
 
 
+def test_tensors_are_described_in_the_order_in_which_they_are_sent(make_trainer, tmp_path, monkeypatch):
+    import time
+
+    from actor import publish as module
+    from actor.full_weights import iter_full_weights
+
+    def slow_first(tensor, right=module.tensor_sha256):
+        time.sleep(0.05 if tensor.ndim == 2 else 0)
+        return right(tensor)
+
+    monkeypatch.setattr(module, "tensor_sha256", slow_first)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    trainer = make_trainer(zero_stage=3)
+    described = module.publish(trainer, 5, None, PROBE, 6000)
+    assert described["buckets"] == []
+    sent = [(n, hashlib.sha256(t.numpy().tobytes())) for b in iter_full_weights(trainer.engine, 6000) for n, t in b]
+    assert [(t["name"], t["sha256"]) for t in described["tensors"]] == [(n, h.hexdigest()) for n, h in sent]
+
+
 def test_buckets_keep_their_bound(make_trainer):
     from actor.full_weights import iter_full_weights
 
