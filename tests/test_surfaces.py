@@ -116,24 +116,3 @@ def test_the_yaml_loader_of_the_configs_is_a_safe_one() -> None:
     from configs.yaml_file import YamlLoader
 
     assert issubclass(YamlLoader, yaml.SafeLoader | getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-
-
-def test_weights_that_are_pickles_run_no_code(tmp_path: Path) -> None:
-    """A model folder may hold `pytorch_model.bin`; loading it as the trainer does must not run what it asks for."""
-    import os
-
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    from tests.actor.tiny_policy import save_tiny_model
-
-    class Runs:
-        def __reduce__(self) -> tuple:
-            return os.mkdir, (str(tmp_path / "ran"),)
-
-    folder = Path(save_tiny_model(tmp_path / "model"))
-    (folder / "model.safetensors").unlink()
-    torch.save({"model.norm.weight": Runs()}, folder / "pytorch_model.bin")
-    with pytest.raises(Exception, match=r"(?i)weights.only"):
-        AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    assert not (tmp_path / "ran").exists()

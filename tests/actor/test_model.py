@@ -1,6 +1,8 @@
 """The policy network against transformers' own forward pass: single sequences, padded batches, packed rows."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from actor.model import _without_dropout, build_policy, load_policy
 from actor.packing import pack
 from configs.actor_schema import ActorConfig
 from configs.schema import ModelConfig
-from tests.actor.tiny_policy import sequences, tiny_model
+from tests.actor.tiny_policy import save_tiny_model, sequences, tiny_model
 
 TEMPERATURE = 0.7
 
@@ -171,3 +173,18 @@ def test_a_model_that_changes_its_logits_is_refused(tmp_path):
     model.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="final_logit_softcapping"):
         load_policy(ModelConfig(path=str(tmp_path), dtype="float32"), ActorConfig())
+
+
+def test_weights_that_are_pickles_run_no_code(tmp_path):
+    """A model's folder may hold `pytorch_model.bin`, which could ask for anything when it is read."""
+
+    class Runs:
+        def __reduce__(self):
+            return os.mkdir, (str(tmp_path / "ran"),)
+
+    folder = Path(save_tiny_model(tmp_path / "model"))
+    (folder / "model.safetensors").unlink()
+    torch.save({"model.norm.weight": Runs()}, folder / "pytorch_model.bin")
+    with pytest.raises(Exception, match=r"(?i)weights.only"):
+        load_policy(ModelConfig(path=str(folder), dtype="float32"), ActorConfig())
+    assert not (tmp_path / "ran").exists()
