@@ -46,6 +46,11 @@ def test_the_rate_leaves_the_first_steps_out():
         rate(steps[:2], completions=128)
 
 
+def test_the_comparison_is_with_the_faster_trl():
+    rates = {trl_speed.PROXRL: [90.0, 99.0], "TRL, 1 threads": [50.0, 60.0], "TRL, 2 threads": [40.0, 70.0, 30.0]}
+    assert trl_speed.fastest(rates) == [50.0, 60.0]
+
+
 def test_trl_is_given_the_same_job(tmp_path):
     config = Config(model=ModelConfig(path="model"))
     config.rollout.sampling.n_samples, config.train.batch_size, config.train.total_steps = 5, 3, 7
