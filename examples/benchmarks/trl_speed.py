@@ -3,7 +3,7 @@
     python -m examples.benchmarks.trl_speed [--json OUT] [--steps N] [--repeats N] [--limit-s SECONDS] [key=value ...]
 
 proxrl runs the quickstart as it is, its checks of every weight update included, without evaluations and checkpoints.
-TRL runs in an environment of its own, made at the first call, with the same versions of torch and transformers, float32,
+TRL runs in an environment of its own, made at the first call, with the same torch and transformers, in float32, with
 no gradient checkpointing, and one micro-batch a step, on one thread and on every core: a small model may be faster on
 one, and the faster is what proxrl is compared with. All train, from the same model on.
 """
