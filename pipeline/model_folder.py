@@ -13,7 +13,7 @@ FETCHED_BY = {
     "SmolLM2-135M-Instruct": "fetch it with `python scripts/smollm2.py`",
     "quickstart": "make it with `make quickstart`",
 }
-"""Folders that a command of the project fills."""
+"""What the folders are called that a command of the project fills, or those above them."""
 
 
 def check_model_folder(config: Config) -> None:
@@ -26,7 +26,8 @@ def check_model_folder(config: Config) -> None:
     folder = Path(path)
     if not folder.exists():
         if path.startswith((".", "/", "~")) or path.count("/") > 1:
-            remedy = FETCHED_BY.get(folder.name, "name an existing folder or a model on the hub")
+            known = (command for name, command in FETCHED_BY.items() if any(p.startswith(name) for p in folder.parts))
+            remedy = next(known, "name an existing folder or a model on the hub")
             raise refused(
                 "model.path", path, f"does not exist in {Path.cwd()}" if path[0] != "/" else "does not exist", remedy
             )

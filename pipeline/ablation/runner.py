@@ -32,6 +32,10 @@ class Ablation:
         self._queue.run()
         return self.write()
 
+    def failed(self) -> list[str]:
+        """A sentence for each run that failed."""
+        return [f"{j.variant}, seed {j.seed}: {j.state()}" for j in self._jobs if j.failed]
+
     def results(self) -> list[VariantResult]:
         """Variants with at least one finished run, in the grid's order."""
         out = []

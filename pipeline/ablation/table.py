@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -96,4 +97,4 @@ def _minutes(s: Spread) -> str:
 
 
 def _reward(s: Spread) -> str:
-    return f"{s.mean:.3f} ± {s.std:.3f}"
+    return "–" if math.isnan(s.mean) else f"{s.mean:.3f} ± {s.std:.3f}"

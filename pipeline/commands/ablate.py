@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from configs.errors import ConfigError
 from configs.loader import load_config
 from pipeline.commands.arguments import Overrides
+from pipeline.failures import RunFailed
 from pipeline.user_errors import one_sentence
 
 
@@ -27,14 +29,26 @@ def ablate(
 
         from pipeline.ablation.runner import Ablation, final_table
         from pipeline.ablation.spec import load_spec
+        from pipeline.hardware import check_hardware
+        from pipeline.model_folder import check_model_folder
 
-        chosen = [int(s) for s in seeds.split(",")] if seeds else None
-        spec = load_spec(config, grid or [], chosen, overrides or [])
+        spec = load_spec(config, grid or [], _seeds(seeds), overrides or [])
         for variant in spec.variants:  # a variant that would be refused is refused before the first one runs
-            load_config(spec.config, [*spec.overrides, *variant.overrides])
+            job = load_config(spec.config, [*spec.overrides, *variant.overrides])
+            check_hardware(job)
+            check_model_folder(job)
         console = Console()
-        results = Ablation(spec, out, jobs, console).run()
-        if not results:
-            raise typer.Exit(1)
-        console.print(final_table(results))
-        console.print(f"{out}/ablation.md, ablation.csv, ablation.json")
+        ablation = Ablation(spec, out, jobs, console)
+        results = ablation.run()
+        if results:
+            console.print(final_table(results))
+            console.print(f"{out}/ablation.md, ablation.csv, ablation.json", highlight=False)
+        if failed := ablation.failed():
+            raise RunFailed("; ".join(failed) + "; the same command runs these again")
+
+
+def _seeds(text: str | None) -> list[int] | None:
+    try:
+        return [int(s) for s in text.split(",")] if text else None
+    except ValueError:
+        raise ConfigError(f"--seeds {text} is no list of whole numbers; write it as 1,2,3") from None

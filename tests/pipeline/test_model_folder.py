@@ -33,6 +33,7 @@ def test_a_whole_folder_and_a_hub_name_pass(tmp_path: Path) -> None:
         ("./nowhere", "name an existing folder"),
         (".nowhere/SmolLM2-135M-Instruct", "python scripts/smollm2.py"),
         (".nowhere/quickstart", "make quickstart"),
+        (".nowhere/quickstart-seed2/model", "make quickstart"),
     ],
 )
 def test_a_missing_folder(path: str, remedy: str) -> None:

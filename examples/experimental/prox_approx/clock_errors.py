@@ -127,7 +127,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     join_alone()
     for run in options.runs:
         difference = measure(RunFolder(run.resolve()), errors)
-        console.print(f"{run}: trained again, rl/logprobs within {difference:.1e} of the run's own", highlight=False)
+        console.print(
+            f"{run}: trained again, rl/logprobs within {difference:.1e} of the run's own",
+            highlight=False,
+            soft_wrap=True,
+        )
     table = Table(*header(), title="Mean |approximated − true| proximal log-probability per token")
     for cells in rows(errors):
         table.add_row(*cells)

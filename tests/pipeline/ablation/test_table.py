@@ -47,7 +47,9 @@ def test_table_has_the_documents_columns():
 
 
 def test_missing_evaluation_is_not_a_zero():
-    assert math.isnan(run_result(1, {"train_time_s": 1.0, "eval_after": None}, []).eval_reward)
+    result = run_result(1, {"train_time_s": 1.0, "eval_after": None}, [])
+    assert math.isnan(result.eval_reward)
+    assert table_rows([variant_result("a", [result])])[0].eval_reward == "–"
 
 
 @pytest.mark.parametrize("n", [1])
