@@ -21,7 +21,7 @@ class JsonLines:
         Raises:
             OSError: the disk is full; the file is as it was before.
         """
-        line = (json.dumps({k: _finite(v) for k, v in row.items()}) + "\n").encode()
+        line = (json.dumps(finite(row)) + "\n").encode()
         written = 0
         try:
             while written < len(line):
@@ -46,7 +46,12 @@ class JsonLines:
         self.close()
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """`value` with None for every NaN and infinity in it, as JSON that every reader accepts."""
+    if isinstance(value, Mapping):
+        return {k: finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

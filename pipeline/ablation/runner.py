@@ -9,6 +9,7 @@ from pipeline.ablation.result import VariantResult, run_result, variant_result
 from pipeline.ablation.spec import AblationSpec, Variant
 from pipeline.ablation.table import HEADER, table_rows, to_csv, to_json, to_markdown
 from pipeline.job_queue import Job, JobQueue
+from pipeline.json_lines import finite
 from pipeline.run_folder import RunFolder, write_json
 
 
@@ -52,7 +53,7 @@ class Ablation:
             rows = table_rows(results)
             (self._root / "ablation.md").write_text(to_markdown(rows))
             (self._root / "ablation.csv").write_text(to_csv(rows))
-            write_json(self._root / "ablation.json", to_json(results))
+            write_json(self._root / "ablation.json", finite(to_json(results)))
         return results
 
 

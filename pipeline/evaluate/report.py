@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from pipeline.evaluate.answers import Figures, Problem
+from pipeline.json_lines import finite
 from pipeline.run_folder import write_json
 
 FIGURES, COMPLETIONS, WRONG = "eval.json", "completions.jsonl", "wrong.md"
@@ -33,7 +34,7 @@ def write_evaluation(folder: Path, evaluated: Evaluated) -> None:
                 row = {"prompt_id": problem.prompt_id, "sample": sample, "prompt": problem.prompt}
                 file.write(json.dumps(row | {"reference": problem.reference} | asdict(answer)) + "\n")
     (folder / WRONG).write_text(wrong_answers(evaluated.problems, evaluated.correct_at))
-    write_json(folder / FIGURES, to_json(evaluated))
+    write_json(folder / FIGURES, finite(to_json(evaluated)))
 
 
 def to_json(evaluated: Evaluated) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pipeline.job_queue import Job
+from pipeline.json_lines import finite
 from pipeline.parity.page import study_page
 from pipeline.parity.plots import draw_figures
 from pipeline.parity.results import StudyResult, study_result
@@ -23,7 +24,7 @@ def write_study(spec: ParitySpec, jobs: Sequence[Job], root: Path, command: str)
     partial = page.with_name(page.name + ".partial")
     partial.write_text(study_page(result, figures, command), encoding="utf-8")
     os.replace(partial, page)
-    write_json(root / "parity.json", _plain(result))
+    write_json(root / "parity.json", finite(_plain(result)))
     return result, page
 
 

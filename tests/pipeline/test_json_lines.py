@@ -34,3 +34,10 @@ def test_size_and_contents_across_openings(tmp_path):
         lines.write({"a": 1.5})
         assert lines.num_bytes == path.stat().st_size
     assert read_json_lines(path) == [{"a": None, "b": "ü"}, {"a": 1.5}]
+
+
+def test_numbers_that_are_not_finite_are_null_at_any_depth():
+    from pipeline.json_lines import finite
+
+    value = {"a": [1.0, float("nan"), {"b": float("-inf")}], "c": ("x", 2, None)}
+    assert finite(value) == {"a": [1.0, None, {"b": None}], "c": ["x", 2, None]}
