@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -23,3 +25,17 @@ def end_on_signals(note: Callable[[str], None]) -> None:
 
     for number in SIGNALS:
         loop.add_signal_handler(number, end)
+
+
+@contextmanager
+def termination_interrupts() -> Iterator[None]:
+    """SIGTERM raises KeyboardInterrupt as Ctrl-C does, for a command that has to end other processes. Main thread only."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.table import Table
 
 from configs.private_file import MODE
+from pipeline.interruption import termination_interrupts
 from pipeline.json_lines import read_json_lines
 from pipeline.run_folder import RunFolder
 
@@ -84,7 +85,8 @@ class JobQueue:
 
     def run(self) -> None:
         """Until every job has finished or failed; an interruption stops the running ones where they can go on."""
-        with Live(self._table(), console=self._console, refresh_per_second=1, auto_refresh=False) as live:
+        live = Live(self._table(), console=self._console, refresh_per_second=1, auto_refresh=False)
+        with termination_interrupts(), live:
             try:
                 for _ in self._advance():
                     live.update(self._table(), refresh=True)
@@ -105,7 +107,7 @@ class JobQueue:
     def _stop(self) -> None:
         running = [j.process for j in self.jobs if j.process is not None and j.process.poll() is None]
         for process in running:
-            os.kill(process.pid, signal.SIGINT)
+            process.terminate()  # SIGINT would be ignored below a command that was started in the background
         for process in running:
             try:
                 process.wait(STOP_TIMEOUT_S)

@@ -1,8 +1,11 @@
 """The queue of runs, with small processes in place of runs."""
 
 import io
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -78,11 +81,26 @@ def test_no_more_than_so_many_at_a_time(tmp_path):
     assert begins[2] >= min(ends[:2]), "the third waits for one of them"
 
 
-def test_an_interruption_stops_what_runs(tmp_path):
-    jobs = _jobs(tmp_path, "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: open('stopped', 'w')")
-    queue = JobQueue(jobs, 1, Console(file=io.StringIO()))
-    steps = queue._advance()
-    next(steps)
-    time.sleep(1.0)  # until the interpreter has reached its try
-    queue._stop()
+TERMINATED = "import signal, sys, time\n" + (
+    "signal.signal(signal.SIGTERM, lambda *_: (open('stopped', 'w'), sys.exit()))\nopen('ready', 'w')\ntime.sleep(60)"
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_of_the_queue_stops_what_runs(tmp_path, number):
+    jobs = _jobs(tmp_path, TERMINATED)
+    # Tests may run below a shell that ignores SIGINT.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupt():
+        while not (tmp_path / "v0" / "ready").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _run(jobs)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert (tmp_path / "v0" / "stopped").exists()
