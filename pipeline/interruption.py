@@ -29,7 +29,7 @@ def end_on_signals(note: Callable[[str], None]) -> None:
 
 @contextmanager
 def termination_interrupts() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt as Ctrl-C does, for a command that has to end other processes. Main thread only."""
+    """SIGTERM raises KeyboardInterrupt as Ctrl-C does, for commands that have processes to end. Main thread only."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
