@@ -21,7 +21,7 @@ from pipeline.trainer_group import TrainerGroup
 from pipeline.weight_backend import with_backend
 from pipeline.weight_sync import WeightSync
 from rollout.engines.registry import worker_options
-from rollout.types import Prompt
+from rollout.types import UNVERIFIED, Prompt
 from rollout.worker import RolloutWorker
 
 CLOSE_TIMEOUT_S = 5.0
@@ -102,8 +102,12 @@ def start_fleet(
     on_event: Callable[[str], None],
     threads: int,
     broadcast: Broadcast | None = None,
+    first_version: int = UNVERIFIED,
 ) -> Fleet:
-    """The rollout workers, of `threads` CPU threads each; `Fleet.start` starts their engines."""
+    """The rollout workers, of `threads` CPU threads each; `Fleet.start` starts their engines.
+
+    `first_version` labels the weights from disk: 0 where there is no trainer whose weights could prove them.
+    """
     extra = worker_options(config.rollout.engine)
     remote = ray.remote(RolloutWorker)
 
@@ -112,7 +116,7 @@ def start_fleet(
         env = options["runtime_env"]["env_vars"] | extra.get("env_vars", {})
         runtime_env = extra.get("runtime_env", {}) | {"env_vars": env}
         options |= {"runtime_env": runtime_env, "max_concurrency": 4096}
-        return remote.options(**options).remote(config, worker)
+        return remote.options(**options).remote(config, worker, first_version)
 
     sync = config.rollout.weight_sync
     limits = FleetLimits(
@@ -121,7 +125,7 @@ def start_fleet(
         update_s=sync.timeout_s,
         max_restarts=config.rollout.max_worker_restarts,
     )
-    return Fleet(spawn, config.rollout.num_workers, limits, on_event, broadcast)
+    return Fleet(spawn, config.rollout.num_workers, limits, on_event, broadcast, first_version)
 
 
 def probe_token_ids(config: Config, prompts: list[Prompt]) -> tuple[int, ...]:

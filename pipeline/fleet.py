@@ -12,7 +12,7 @@ from ray.actor import ActorHandle
 from pipeline.broadcast import Broadcast
 from pipeline.failures import RunFailed
 from rollout.errors import EngineUnusable
-from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
+from rollout.types import UNVERIFIED, Group, Prompt, Sampling, UpdateReport, WeightUpdate
 
 DEATHS = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError, ray.exceptions.RaySystemError)
 """How Ray tells that a process is gone; a process that is out of memory counts as dead."""
@@ -33,7 +33,7 @@ class Slot:
     index: int
     actor: ActorHandle | None = None
     incarnation: int = 0
-    verified_version: int = -1
+    verified_version: int = UNVERIFIED
     running: int = 0
     num_restarts: int = 0
     given_up: bool = False
@@ -78,13 +78,14 @@ class Fleet:
         limits: FleetLimits,
         on_event: Callable[[str], None] = lambda sentence: None,
         broadcast: Broadcast | None = None,
+        first_version: int = UNVERIFIED,
     ) -> None:
-        """`broadcast` sends the weights where they lie in no file."""
+        """`broadcast` sends the weights where they lie in no file; `first_version` labels those of a new worker."""
         self._spawn = spawn
         self._on_event = on_event
         self._limits = limits
         self._slots = [Slot(i) for i in range(num_workers)]
-        self._broadcast = broadcast
+        self._broadcast, self._first_version = broadcast, first_version
         self._latest: WeightUpdate | None = None
         self._published = asyncio.Condition()
         self._restarts: set[asyncio.Task[None]] = set()
@@ -123,7 +124,7 @@ class Fleet:
         try:
             what = f"the engine of rollout worker {slot.index} to start"
             info: dict[str, Any] = await _bounded(actor.start.remote(), self._limits.startup_s, what)
-            slot.verified_version = -1
+            slot.verified_version = self._first_version
             # Newer weights may be published while this one loads, so look again after each update.
             while self._latest is not None and self._latest.version > slot.verified_version:
                 await self._catch_up(actor, slot, self._latest)

@@ -6,6 +6,9 @@ from typing import Any, Literal
 
 FinishReason = Literal["stop", "length"]
 
+UNVERIFIED = -1
+"""Version of weights from disk: they are version 0 only once the trainer has published it and the probe agreed."""
+
 
 @dataclass(frozen=True)
 class Prompt:

@@ -20,9 +20,17 @@ from rollout.episodes import Episode, EpisodeContext, resolve_episode
 from rollout.request_seed import request_seed
 from rollout.reward_pool import RewardPool
 from rollout.tokenizer import load_tokenizer
-from rollout.types import Completion, Group, Prompt, RewardResult, Sampling, Trajectory, UpdateReport, WeightUpdate
-
-UNVERIFIED = -1  # weights from disk: version 0 only once the trainer has published it and the probe agreed
+from rollout.types import (
+    UNVERIFIED,
+    Completion,
+    Group,
+    Prompt,
+    RewardResult,
+    Sampling,
+    Trajectory,
+    UpdateReport,
+    WeightUpdate,
+)
 
 
 @dataclass
@@ -40,11 +48,12 @@ class WorkerCounts:
 class RolloutWorker:
     """Generates groups of completions, scores them, and replaces its engine's weights while it does so."""
 
-    def __init__(self, config: Config, worker: int) -> None:
+    def __init__(self, config: Config, worker: int, first_version: int = UNVERIFIED) -> None:
+        """`first_version` labels the weights from disk; where nothing is trained they are version 0 as they are."""
         self._config = config
         self._worker = worker
         self._counts = WorkerCounts()
-        self._engine: Engine = make_engine(config, worker, first_version=UNVERIFIED)
+        self._engine: Engine = make_engine(config, worker, first_version=first_version)
         self._rewards: RewardPool | None = None
         self._episode: Episode | None = None
         self._tokenizer: Any = None

@@ -67,7 +67,8 @@ async def ask(config: Config, asking: Asking, folder: RunFolder, on_problem: OnP
         on_problem(problem, len(prompts.prompts))
 
     with ray_session(config) as memory:
-        fleet = start_fleet(config, Placement(config, folder, trains=False), print, threads=_threads(config))
+        placement = Placement(config, folder, trains=False)
+        fleet = start_fleet(config, placement, print, _threads(config), first_version=0)
         try:
             workers = await fleet.start()
             memory.note()

@@ -41,7 +41,7 @@ def resolve_target(target: str, config_file: Path | None, overrides: Sequence[st
             raise ValueError(f"{path} is damaged ({damage}); name another checkpoint of the run")
         recorded = RunFolder(path.resolve().parents[1]).config
         return _of_checkpoint(checkpoint, config_file or (recorded if recorded.is_file() else None), overrides)
-    name = path.name if path.exists() else target.replace("/", "_")
+    name = path.resolve().name if path.exists() else target.replace("/", "_")
     return _with_model(name, target, config_file, overrides)
 
 

@@ -71,9 +71,9 @@ class FaultyUpdate(InFlightUpdate):
 class FaultyRolloutWorker(RolloutWorker):
     """Phase generating: while a group is in flight."""
 
-    def __init__(self, config: Any, worker: int) -> None:
+    def __init__(self, *args: Any) -> None:
         adapter.InFlightUpdate = FaultyUpdate  # type: ignore[misc]
-        super().__init__(config, worker)
+        super().__init__(*args)
 
     async def generate_group(self, *args: Any, **kwargs: Any) -> Any:
         asyncio.get_running_loop().call_later(0.02, reach, "generating", self._engine.version)
