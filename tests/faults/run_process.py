@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -116,9 +117,13 @@ class RunProcess:
         return time.monotonic() - started
 
     def shared_memory_left(self) -> set[str]:
-        """Files that are there since the run began: those of its name, and all that bear no name of a run."""
+        """Files that are there since the run began: those of its name, and those of no name that nobody holds.
+
+        Call it when the run's processes have ended: what a living process has mapped then is another run's.
+        """
         new = shared_memory_files() - self._shared_before
-        return {name for name in new if self._own_name in name or name.startswith(LEFT_BEHIND)}
+        unnamed = {name for name in new if name.startswith(LEFT_BEHIND)} - held_by_the_living()
+        return {name for name in new if self._own_name in name} | unnamed
 
     @property
     def _own_name(self) -> str:
@@ -156,3 +161,12 @@ def audit_problems(run_dir: Path) -> list[str]:
 def final_weights(run_dir: Path) -> dict[str, torch.Tensor]:
     newest = sorted((run_dir / "checkpoints").glob("step-*"))[-1]
     return load_file(newest / "policy" / "model.safetensors")
+
+
+def held_by_the_living() -> set[str]:
+    """Names of the shared memory that some process has mapped now."""
+    names = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with suppress(OSError):  # the process has just ended
+            names |= {Path(line.split()[-1]).name for line in maps.read_text().splitlines() if "/dev/shm/" in line}
+    return names
