@@ -166,16 +166,8 @@ def open_run(config: Config) -> Iterator[Resumable]:
         check_room(folder.root, config)
         stack.enter_context(_locked(folder.root))
         store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
-        checkpoint, passed_over = store.newest_whole()
-        for sentence in passed_over:
-            print(sentence)
-        restored = RunState.from_json(checkpoint.run_state()) if checkpoint else None
-        if restored is not None:
-            _check_same(folder, restored, config)
-        step = restored.version if restored else 0
-        _cut(folder.metrics, restored.metrics_bytes if restored else 0)
-        _cut(folder.ledger, restored.ledger_bytes if restored else 0)
-        remove_trajectories_after(folder.trajectories, step)
+        checkpoint, restored = _find_checkpoint(store, folder, config)
+        _remove_after(folder, restored)
         save_config(config, folder.config)
         run = Resumable(
             config=config,
@@ -183,7 +175,7 @@ def open_run(config: Config) -> Iterator[Resumable]:
             store=store,
             metrics=stack.enter_context(JsonLines(folder.metrics)),
             ledger=Ledger(stack.enter_context(JsonLines(folder.ledger))),
-            trackers=stack.enter_context(Trackers(config, folder, step)),
+            trackers=stack.enter_context(Trackers(config, folder, restored.version if restored else 0)),
             train_prompts=train_prompts.prompts,
             num_prompts_left_out=sum(train_prompts.num_dropped.values()),
             eval_prompts=eval_prompts,
@@ -196,6 +188,27 @@ def open_run(config: Config) -> Iterator[Resumable]:
             run.version, run.train_time_s = restored.version, restored.train_time_s
             run.eval_before, run.eval_after = restored.eval_before, restored.eval_after
         yield run
+
+
+def _find_checkpoint(
+    store: CheckpointStore, folder: RunFolder, config: Config
+) -> tuple[Checkpoint | None, RunState | None]:
+    """The newest whole checkpoint of this very run; damaged ones are named and passed over."""
+    checkpoint, passed_over = store.newest_whole()
+    for sentence in passed_over:
+        print(sentence)
+    if checkpoint is None:
+        return None, None
+    restored = RunState.from_json(checkpoint.run_state())
+    _check_same(folder, restored, config)
+    return checkpoint, restored
+
+
+def _remove_after(folder: RunFolder, restored: RunState | None) -> None:
+    """Drop what was recorded after the checkpoint, so that no step is recorded twice."""
+    _cut(folder.metrics, restored.metrics_bytes if restored else 0)
+    _cut(folder.ledger, restored.ledger_bytes if restored else 0)
+    remove_trajectories_after(folder.trajectories, restored.version if restored else 0)
 
 
 def _eval_prompts(config: Config, tokenizer: Any) -> list[Prompt]:
