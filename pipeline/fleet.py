@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,6 +91,7 @@ class Fleet:
         self._published = asyncio.Condition()
         self._restarts: set[asyncio.Task[None]] = set()
         self._last_event = ""
+        self._closing = False
 
     def _event(self, sentence: str) -> None:
         self._last_event = sentence
@@ -129,7 +131,8 @@ class Fleet:
             while self._latest is not None and self._latest.version > slot.verified_version:
                 await self._catch_up(actor, slot, self._latest)
         except BaseException:
-            ray.kill(actor)
+            with suppress(Exception):  # must not take the place of what happened, a cancellation for instance
+                ray.kill(actor)
             raise
         slot.actor = actor
         slot.incarnation += 1
@@ -229,8 +232,8 @@ class Fleet:
         return report
 
     def replace(self, slot: Slot, incarnation: int, reason: str) -> None:
-        """Kill the process and start another from the published weights, unless that was done already."""
-        if slot.incarnation != incarnation or slot.actor is None:
+        """Kill the process and start another from the published weights, unless that was done or the fleet closes."""
+        if self._closing or slot.incarnation != incarnation or slot.actor is None:
             return
         ray.kill(slot.actor)
         slot.actor = None
@@ -256,7 +259,8 @@ class Fleet:
         self._event(f"rollout worker {slot.index} is given up after {slot.num_restarts} restarts")
 
     async def close(self, timeout_s: float) -> None:
-        """End the engines; those that do not answer in time are killed."""
+        """End the engines; those that do not answer in time are killed. None is replaced any more."""
+        self._closing = True
         for task in self._restarts:
             task.cancel()
         # A restart that is cut short kills what it had started, which must happen while Ray still runs.

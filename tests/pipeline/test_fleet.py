@@ -212,3 +212,46 @@ def test_a_worker_tells_what_it_does():
     assert Slot(1, num_restarts=3, given_up=True).state() == "worker 1: given up after 3 restarts"
     assert Slot(0, actor=object(), running=2).state() == "worker 0: no proved version yet, 2 groups in flight"
     assert Slot(0, actor=object(), verified_version=7).state() == "worker 0: version 7, 0 groups in flight"
+
+
+def test_what_fails_because_the_fleet_closes_is_not_replaced(actors):
+    async def body():
+        fleet = make_fleet(actors)
+        await fleet.start()
+        pending = concurrent.futures.Future()
+        actors[0].update = Method(lambda update: pending)
+        update_task = asyncio.ensure_future(fleet.update(update(1)))
+        await settle()
+        await fleet.close(0.1)
+        pending.set_exception(ray.exceptions.RaySystemError("the actor died"))
+        assert await update_task == []
+        await settle()
+        assert len(actors) == 1 and fleet.num_restarts == 0
+
+    asyncio.run(body())
+
+
+def test_a_restart_can_be_cancelled_where_its_process_cannot_be_killed(actors, monkeypatch):
+    """After the end of Ray a kill raises, which must not hide the cancellation from the loop that would start again."""
+
+    async def body():
+        def never_starts(actor, nth):
+            if nth > 1:
+                actor.start = Method(concurrent.futures.Future)
+
+        fleet = make_fleet(actors, prepare=never_starts)
+        await fleet.start()
+        fleet.replace(fleet.slots[0], fleet.slots[0].incarnation, "gone")
+        await settle()
+        assert len(actors) == 2
+
+        def refuse(actor):
+            raise ray.exceptions.RaySystemError("Ray has ended")
+
+        monkeypatch.setattr(ray, "kill", refuse)
+        (restart,) = fleet._restarts
+        restart.cancel()
+        await settle()
+        assert restart.cancelled() and len(actors) == 2
+
+    asyncio.run(body())
