@@ -94,7 +94,8 @@ def test_a_trainer_rank_killed_in_any_phase_starts_the_run_again(tmp_path):
 
 
 def test_without_restarts_a_dead_trainer_ends_the_run_at_its_last_checkpoint(tmp_path):
-    run, code, run_dir = run_with(tmp_path, plan(("training", "kill_trainer")), train__total_steps=6)
+    settings = {"train__total_steps": 6, "checkpoint__every": 1}
+    run, code, run_dir = run_with(tmp_path, plan(("training", "kill_trainer")), **settings)
     assert code == 1, run.output()
     told = " ".join(run.output().split())
     assert "a trainer rank died during training step" in told and "run the same command again to go on" in told
