@@ -115,7 +115,8 @@ def test_a_reward_that_hangs_is_given_up_and_counted(tmp_path):
     )
     check_whole(run, code, run_dir, 4)
     assert not hang.exists()
-    assert steps(run_dir)[-1]["buffer/num_rewards_failed"] == 1
+    assert sum(row["rl/reward_failures"] for row in steps(run_dir)) == 1
+    assert json.loads((run_dir / "summary.json").read_text())["counts"]["rewards_failed"] == 1
 
 
 def test_a_full_disk_ends_the_run_with_one_sentence_and_it_goes_on_once_there_is_room(tmp_path):
