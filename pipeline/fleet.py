@@ -12,6 +12,7 @@ from ray.actor import ActorHandle
 
 from pipeline.broadcast import Broadcast
 from pipeline.failures import RunFailed
+from pipeline.remote_errors import told
 from rollout.errors import EngineUnusable
 from rollout.types import UNVERIFIED, Group, Prompt, Sampling, UpdateReport, WeightUpdate
 
@@ -118,7 +119,7 @@ class Fleet:
             return await self._start(slot)
         except (*DEATHS, TimeoutError) as error:
             raise RunFailed(
-                f"rollout worker {slot.index} did not start: {_first_cause(error)} (see logs/rollout-{slot.index}.log)"
+                f"rollout worker {slot.index} did not start: {told(error)} (see logs/rollout-{slot.index}.log)"
             ) from error
 
     async def _start(self, slot: Slot) -> dict[str, Any]:
@@ -179,7 +180,7 @@ class Fleet:
             await self._until_verified(slot, incarnation, group.newest_version)
             return group
         except (*DEATHS, EngineUnusable, MemoryError, TimeoutError) as error:
-            self.replace(slot, incarnation, _first_cause(error))
+            self.replace(slot, incarnation, told(error))
             raise WorkerLost(f"rollout worker {slot.index}: {error}") from error
         finally:
             slot.running -= 1
@@ -220,7 +221,7 @@ class Fleet:
         try:
             return await self._update_actor(actor, slot, update)
         except (ray.exceptions.RayError, TimeoutError) as error:
-            self.replace(slot, incarnation, f"update to version {update.version} failed: {_first_cause(error)}")
+            self.replace(slot, incarnation, f"update to version {update.version} failed: {told(error)}")
             return None
 
     async def _update_actor(self, actor: ActorHandle, slot: Slot, update: WeightUpdate) -> UpdateReport:
@@ -251,7 +252,7 @@ class Fleet:
             try:
                 await self._start(slot)
             except (ray.exceptions.RayError, TimeoutError) as error:
-                self._event(f"rollout worker {slot.index} did not come back: {_first_cause(error)}")
+                self._event(f"rollout worker {slot.index} did not come back: {told(error)}")
                 continue
             self._event(f"rollout worker {slot.index} serves again after {time.monotonic() - started:.0f} s")
             return
@@ -280,8 +281,3 @@ async def _bounded(ref: Any, limit_s: float, what: str) -> Any:
             return await asyncio.wrap_future(ref.future())
     except TimeoutError:
         raise TimeoutError(f"waited {limit_s:g} s for {what}") from None
-
-
-def _first_cause(error: BaseException) -> str:
-    cause = getattr(error, "cause", None) or error
-    return str(cause).strip().splitlines()[-1] if str(cause).strip() else type(cause).__name__

@@ -28,3 +28,10 @@ def raised_by_us(error: RayTaskError) -> bool:
     """Whether the innermost frame of the remote traceback lies in our packages."""
     frames = _FRAME.findall(str(error))
     return bool(frames) and any(Path(frames[-1]).is_relative_to(folder) for folder in PACKAGES)
+
+
+def told(error: BaseException) -> str:
+    """The last line of an error in short: Ray's advice about memory, a paragraph of its own, is left out."""
+    cause = getattr(error, "cause", None) or error
+    lines = str(cause).strip().splitlines()
+    return lines[-1].partition(" Some common causes include")[0] if lines else type(cause).__name__

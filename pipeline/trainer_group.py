@@ -12,6 +12,7 @@ from actor.batch import Denominators, TrainSequence
 from actor.metrics import Metrics, merge
 from actor.proximal_record import ProximalLogprobs
 from pipeline.failures import TrainerLost
+from pipeline.remote_errors import told
 from rollout.types import TensorMeta, TransferPlace, WeightUpdate
 
 DEATHS = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError)
@@ -151,7 +152,7 @@ class TrainerGroup:
         errors = [error for w in done if (error := w.exception()) is not None]
         for error in errors:
             if isinstance(error, DEATHS):
-                raise TrainerLost(f"a trainer rank died during {what}: {_last_line(error)}") from error
+                raise TrainerLost(f"a trainer rank died during {what}: {told(error)}") from error
         if errors:
             raise errors[0]
         if running:
@@ -161,7 +162,3 @@ class TrainerGroup:
 
 async def _result(ref: ray.ObjectRef) -> Any:
     return await asyncio.wrap_future(ref.future())
-
-
-def _last_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__

@@ -34,3 +34,14 @@ def test_a_full_disk_is_one_sentence_wherever_it_was_met():
     told = as_local(remote(RuntimeError("I/O error: No space left on device (os error 28)"), "/venv/x.py"))
     assert isinstance(told, RunFailed) and "no room" in str(told)
     assert disk_failure(OSError(errno.ENOENT, "gone")) is None
+
+
+def test_a_death_is_told_without_the_advice_about_memory():
+    from pipeline.remote_errors import told
+
+    detail = "Connection error code 2. End of file."
+    assert (
+        told(RuntimeError(f"The actor died.\nDetail: {detail} Some common causes include: (1) …"))
+        == f"Detail: {detail}"
+    )
+    assert told(TimeoutError()) == "TimeoutError"
