@@ -6,7 +6,7 @@ from typing import Any
 
 import ray
 import torch
-from ray._private import ray_constants
+from ray._private import auto_init_hook, ray_constants
 from ray.util.placement_group import PlacementGroup, placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -45,7 +45,7 @@ def start_ray(config: Config) -> None:
     # What a worker leaves behind when it is killed, also a process that hangs, is killed with it.
     os.environ.setdefault("RAY_process_group_cleanup_enabled", "1")
     # A call after the end of the run is a mistake; by default Ray would start again for it, and stay.
-    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
+    auto_init_hook.enable_auto_connect = False  # RAY_ENABLE_AUTO_CONNECT is read when Ray is imported
     common: dict[str, Any] = {
         "log_to_driver": False,
         "logging_level": "ERROR",
