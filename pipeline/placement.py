@@ -1,6 +1,7 @@
 """Ray: start or join it, and place trainer ranks (packed) and rollout workers (spread)."""
 
 import os
+import signal
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,27 +46,37 @@ def start_ray(config: Config) -> None:
     # What a worker leaves behind when it is killed, also a process that hangs, is killed with it.
     os.environ.setdefault("RAY_process_group_cleanup_enabled", "1")
     # A call after the end of the run is a mistake; by default Ray would start again for it, and stay.
-    auto_init_hook.enable_auto_connect = False  # RAY_ENABLE_AUTO_CONNECT is read when Ray is imported
+    # The environment variables of these two switches are read when Ray is imported, which is before this.
+    auto_init_hook.enable_auto_connect = False
+    # Ray's own handler would answer SIGTERM, by which a run is asked to end, with a dump and an abort.
+    ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER = True
     common: dict[str, Any] = {
         "log_to_driver": False,
         "logging_level": "ERROR",
         "runtime_env": {"worker_process_setup_hook": "pipeline.process_setup.set_up"},
     }
     if config.scheduler.type == "ray":
-        ray.init(address=config.scheduler.address or "auto", **common)
+        _init(address=config.scheduler.address or "auto", **common)
         return
     # Nothing of a local run is for other machines: by this switch, meant for desktops, all of Ray listens on loopback.
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     ray_constants.ENABLE_RAY_CLUSTER = False  # read from the environment when Ray was imported
     # Actors are sized by us; a small machine still has to hold every rank and worker.
     slots = config.actor.num_workers + config.rollout.num_workers
-    ray.init(
+    _init(
         address="local",
         num_cpus=max(os.cpu_count() or 1, slots),
         num_gpus=torch.cuda.device_count(),
         include_dashboard=False,
         **common,
     )
+
+
+def _init(**settings: Any) -> None:
+    """`ray.init`, after which SIGTERM still does what it did: Ray would leave at once, without an end in order."""
+    handler = signal.getsignal(signal.SIGTERM)
+    ray.init(**settings)
+    signal.signal(signal.SIGTERM, handler)
 
 
 class Placement:

@@ -1,8 +1,10 @@
 """Ray is started by a run, and by nothing else."""
 
+import signal
+
 import pytest
 import ray
-from ray._private import auto_init_hook
+from ray._private import auto_init_hook, ray_constants
 
 from configs.schema import Config
 from pipeline.placement import start_ray
@@ -16,3 +18,16 @@ def test_a_call_after_the_end_of_ray_does_not_start_another(monkeypatch):
     with pytest.raises(ray.exceptions.RaySystemError, match="has not been started"):
         ray.get([])
     assert len(started) == 1
+
+
+def test_sigterm_does_after_the_start_of_ray_what_it_did_before(monkeypatch):
+    """Ray's own handlers leave with code 15, or with a dump and an abort."""
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(ray_constants, "RAY_DISABLE_FAILURE_SIGNAL_HANDLER", False)
+    monkeypatch.setattr(ray, "init", lambda **settings: signal.signal(signal.SIGTERM, lambda *_: None))
+    try:
+        start_ray(Config())
+        assert signal.getsignal(signal.SIGTERM) is before
+        assert ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER is True
+    finally:
+        signal.signal(signal.SIGTERM, before)
