@@ -26,7 +26,7 @@ quickstart: env ## train a small model on a CPU and show what it learned (SEED=1
 smollm2: env ## fetch SmolLM2-135M-Instruct into .models
 	@$(PYTHON) scripts/smollm2.py
 
-test: env ## all tests, those that start engines last (under 25 minutes on two cores)
+test: env ## all tests, those that start engines last (about half an hour on two cores)
 	@$(TEST_ENV) $(PYTHON) -m pytest -n 2 -m "not engine and not faults and not soak and not other_engines"
 	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
 
@@ -36,7 +36,7 @@ test-fast: env ## the tests that start no engine (under 2 minutes)
 test-engine: env ## the tests that start real engines, Ray or several processes
 	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
 
-faults: env ## kill and hang parts of real runs, one after another (under 20 minutes)
+faults: env ## kill and hang parts of real runs, one after another (about half an hour)
 	@$(TEST_ENV) $(PYTHON) -m pytest -m faults
 
 soak: env ## hundreds of steps with a worker killed every 50; memory must not grow (SOAK_STEPS=500)
