@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from rich.table import Table
 from configs.private_file import MODE
 from pipeline.interruption import termination_interrupts
 from pipeline.json_lines import read_json_lines
+from pipeline.process_end import end_processes
 from pipeline.run_folder import RunFolder
 
 POLL_S = 1.0
@@ -105,14 +105,7 @@ class JobQueue:
             yield
 
     def _stop(self) -> None:
-        running = [j.process for j in self.jobs if j.process is not None and j.process.poll() is None]
-        for process in running:
-            process.terminate()  # SIGINT would be ignored below a command that was started in the background
-        for process in running:
-            try:
-                process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+        end_processes([j.process for j in self.jobs if j.process is not None], STOP_TIMEOUT_S)
 
     def _table(self) -> Table:
         table = Table("variant", "seed", "state", "step", "reward", "eval")

@@ -1,8 +1,6 @@
 """One training run of the quickstart in a process of its own: the metrics of its steps, and a limit to its time."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from examples.quickstart.quickstart import PRESET, overrides, prepare
+from pipeline.process_end import end_processes
 
 FILL = 2  # first steps, while the pipeline fills, left out of every figure
 END_GRACE_S = 30.0  # an interrupted run ends its processes within seconds
@@ -50,19 +49,7 @@ def run_limited(command: Sequence[str], limit_s: float, output: Any, env: dict[s
     except subprocess.TimeoutExpired:
         return None
     finally:
-        _end(process)
-
-
-def _end(process: subprocess.Popen[Any]) -> None:
-    """In good order where possible, and in any case."""
-    if process.poll() is not None:
-        return
-    process.send_signal(signal.SIGINT)
-    try:
-        process.wait(END_GRACE_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        end_processes([process], END_GRACE_S)
 
 
 def last_lines(log: Path) -> str:
