@@ -3,9 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from configs.schema import Config
 from pipeline.fleet import Fleet, WorkerLost
+from rollout.dataset import PromptSet, load_prompts
+from rollout.dataset_source import DatasetKeys
+from rollout.model_files import context_length
 from rollout.types import Group, Prompt, Sampling, Trajectory
 
 EVAL_EPOCH = -1
@@ -33,8 +37,27 @@ class Evaluation:
 def eval_sampling(config: Config) -> Sampling:
     """Greedy at temperature 0; one completion a problem."""
     s = config.rollout.sampling
-    limit = config.eval.max_new_tokens or s.max_new_tokens
-    return Sampling(config.eval.temperature, limit, stop_token_ids=tuple(s.stop_token_ids))
+    return Sampling(config.eval.temperature, eval_max_new_tokens(config), stop_token_ids=tuple(s.stop_token_ids))
+
+
+def held_out_prompts(config: Config, tokenizer: Any) -> PromptSet:
+    """The held-out problems, `eval.num_samples` of them at most.
+
+    Raises:
+        ConfigError: the data set cannot be used, naming its key.
+    """
+    return load_prompts(
+        config.eval_dataset,
+        tokenizer,
+        max_new_tokens=eval_max_new_tokens(config),
+        max_model_len=context_length(config.model.path),
+        keys=DatasetKeys("eval.path" if config.eval.path else "dataset.path", "eval.split"),
+    )
+
+
+def eval_max_new_tokens(config: Config) -> int:
+    """Length limit of a completion in evaluation."""
+    return config.eval.max_new_tokens or config.rollout.sampling.max_new_tokens
 
 
 async def ask_all(

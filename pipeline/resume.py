@@ -15,7 +15,7 @@ from configs.schema import Config
 from pipeline.admission import Admission
 from pipeline.checkpoints import Checkpoint, CheckpointStore
 from pipeline.disk_room import check_room
-from pipeline.evaluation import Evaluation
+from pipeline.evaluation import Evaluation, held_out_prompts
 from pipeline.fleet import Fleet
 from pipeline.hardware import check_hardware
 from pipeline.head_size import check_head_size
@@ -28,7 +28,6 @@ from pipeline.run_state import RunState
 from pipeline.trackers import Trackers
 from pipeline.trajectory_log import remove_trajectories_after
 from rollout.dataset import load_prompts
-from rollout.dataset_source import DatasetKeys
 from rollout.model_files import architecture, context_length, read_model_json
 from rollout.prompt_cursor import PromptCursor
 from rollout.tokenizer import load_tokenizer
@@ -160,7 +159,7 @@ def open_run(config: Config) -> Iterator[Resumable]:
         max_new_tokens=config.rollout.sampling.max_new_tokens,
         max_model_len=context_length(config.model.path),
     )
-    eval_prompts = _eval_prompts(config, tokenizer)
+    eval_prompts = held_out_prompts(config, tokenizer).prompts if config.eval.num_samples else []
     with ExitStack() as stack:
         folder.create()
         check_room(folder.root, config)
@@ -209,16 +208,6 @@ def _remove_after(folder: RunFolder, restored: RunState | None) -> None:
     _cut(folder.metrics, restored.metrics_bytes if restored else 0)
     _cut(folder.ledger, restored.ledger_bytes if restored else 0)
     remove_trajectories_after(folder.trajectories, restored.version if restored else 0)
-
-
-def _eval_prompts(config: Config, tokenizer: Any) -> list[Prompt]:
-    if config.eval.num_samples == 0:
-        return []
-    held_out = config.eval_dataset
-    limit = config.eval.max_new_tokens or config.rollout.sampling.max_new_tokens
-    keys = DatasetKeys("eval.path" if config.eval.path else "dataset.path", "eval.split")
-    context = context_length(config.model.path)
-    return load_prompts(held_out, tokenizer, max_new_tokens=limit, max_model_len=context, keys=keys).prompts
 
 
 @contextmanager

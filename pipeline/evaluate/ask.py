@@ -8,14 +8,11 @@ from typing import Any
 from configs.schema import Config
 from pipeline.assembly import CLOSE_TIMEOUT_S, start_fleet
 from pipeline.evaluate.answers import Answer, Problem
-from pipeline.evaluation import ask_all
+from pipeline.evaluation import ask_all, eval_max_new_tokens, held_out_prompts
 from pipeline.hardware import num_cores
 from pipeline.placement import Placement
 from pipeline.ray_session import ray_session
 from pipeline.run_folder import RunFolder
-from rollout.dataset import load_prompts
-from rollout.dataset_source import DatasetKeys
-from rollout.model_files import context_length
 from rollout.reward_pool import RewardPool
 from rollout.tokenizer import load_tokenizer
 from rollout.types import Group, Prompt, Sampling, Trajectory
@@ -50,16 +47,9 @@ async def ask(config: Config, asking: Asking, folder: RunFolder, on_problem: OnP
         RunFailed: an engine did not start, or none is left.
     """
     tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
-    limit = config.eval.max_new_tokens or config.rollout.sampling.max_new_tokens
-    prompts = load_prompts(
-        config.eval_dataset,
-        tokenizer,
-        max_new_tokens=limit,
-        max_model_len=context_length(config.model.path),
-        keys=DatasetKeys("eval.path" if config.eval.path else "dataset.path", "eval.split"),
-    )
+    prompts = held_out_prompts(config, tokenizer)
     strict = RewardPool(replace(config.reward, function=asking.strict_function)) if asking.strict_function else None
-    sampling, problems = _sampling(config, asking, limit), dict[str, Problem]()
+    sampling, problems = _sampling(config, asking), dict[str, Problem]()
 
     async def score(prompt: Prompt, group: Group) -> None:
         problem = await _problem(prompt, group, tokenizer, strict)
@@ -81,8 +71,8 @@ async def ask(config: Config, asking: Asking, folder: RunFolder, on_problem: OnP
     return Asked(in_order, sum(prompts.num_dropped.values()), workers)
 
 
-def _sampling(config: Config, asking: Asking, max_new_tokens: int) -> Sampling:
-    s = config.rollout.sampling
+def _sampling(config: Config, asking: Asking) -> Sampling:
+    s, max_new_tokens = config.rollout.sampling, eval_max_new_tokens(config)
     stop = tuple(s.stop_token_ids)
     if asking.temperature == 0:
         return Sampling(0.0, max_new_tokens, stop_token_ids=stop)

@@ -15,6 +15,7 @@ from pipeline.evaluate.ask import Asked, Asking, ask
 from pipeline.evaluate.progress import EvaluationProgress
 from pipeline.evaluate.report import Evaluated, write_evaluation
 from pipeline.evaluate.target import Target
+from pipeline.evaluation import eval_max_new_tokens
 from pipeline.hardware import check_hardware
 from pipeline.model_folder import check_model_folder
 from pipeline.remote_errors import as_local
@@ -87,7 +88,7 @@ def _setting(target: Target, asking: Asking, asked: Asked) -> dict[str, Any]:
         "num_left_out": asked.num_left_out,
         "num_samples": asking.num_samples,
         "temperature": asking.temperature,
-        "max_new_tokens": config.eval.max_new_tokens or config.rollout.sampling.max_new_tokens,
+        "max_new_tokens": eval_max_new_tokens(config),
         "seed": config.run.seed,
         "reward": config.reward.function,
         "strict_reward": asking.strict_function,
