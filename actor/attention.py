@@ -2,10 +2,9 @@
 
 A dense mask over a packed row of 4096 tokens made of 60-token sequences costs about 25 times the
 attention it needs. transformers hands the arguments of the model's call on to this function, so
-the lengths travel with the call and hold in a recomputed (checkpointed) layer as well.
+the row's layout travels with the call and holds in a recomputed (checkpointed) layer as well.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,7 +12,12 @@ from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
+from actor.packed_rows import PackedRow, Run
+
 PACKED_ATTENTION = "proxrl_packed"
+DENSE_TOKENS = 512
+"""Completions that share a prompt are masked from each other in one call up to this many tokens; beyond it, what the
+mask throws away costs more than a call for each of them."""
 
 
 def packed_attention(
@@ -25,45 +29,56 @@ def packed_attention(
     *,
     scaling: float | None = None,
     sliding_window: int | None = None,
-    sequence_lengths: Sequence[int] | None = None,
+    row: PackedRow | None = None,
     **unsupported: Any,
 ) -> tuple[torch.Tensor, None]:
     """Causal attention within each sequence of a packed row.
 
-    query [1, H, N, D], key and value [1, H/g, N, D], N = sum(sequence_lengths). Returns
+    query [1, H, N, D], key and value [1, H/g, N, D], N = row.num_tokens. Returns
     ([1, N, H, D], None). Raises ValueError where a model asks for what is not computed here.
     """
-    _refuse(module, attention_mask, sequence_lengths, unsupported)
-    assert sequence_lengths is not None and query.shape[0] == 1 and sum(sequence_lengths) == query.shape[2]
-    lengths = list(sequence_lengths)
-    parts = zip(*(x.split(lengths, dim=2) for x in (query, key, value)), strict=True)
-    gqa = query.shape[1] != key.shape[1]
+    _refuse(module, attention_mask, row, unsupported)
+    assert row is not None and query.shape[0] == 1 and row.num_tokens == query.shape[2]
+    parts = zip(*(x.split([run.num_tokens for run in row.runs], dim=2) for x in (query, key, value)), strict=True)
     outputs = []
-    for q, k, v in parts:
-        mask = _window_mask(q.shape[2], sliding_window, q.device)
-        out = scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, is_causal=mask is None, scale=scaling, enable_gqa=gqa
-        )
+    for index, (run, (q, k, v)) in enumerate(zip(row.runs, parts, strict=True)):
+        window = None if sliding_window is None or run.longest <= sliding_window else sliding_window
+        if len(run.responses) == 1 and window is None:
+            out = _attend(q, k, v, None, scaling)
+        elif len(run.responses) == 1 or run.num_tokens <= DENSE_TOKENS:
+            out = _attend(q, k, v, row.bias(index, window, query), scaling)
+        else:
+            out = _one_by_one(run, (q, k, v), window, scaling)
         outputs.append(out.transpose(1, 2))
     return torch.cat(outputs, dim=1), None
 
 
-def _window_mask(length: int, window: int | None, device: torch.device) -> torch.Tensor | None:
-    """[length, length] bool for a sliding window shorter than the sequence, else None (plain causal)."""
-    if window is None or length <= window:
-        return None
-    distance = torch.arange(length, device=device)[:, None] - torch.arange(length, device=device)
-    return (distance >= 0) & (distance < window)
+def _attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor | None, scaling: float | None
+) -> torch.Tensor:
+    """With `bias` added to the scores; without one, causal."""
+    gqa = q.shape[1] != k.shape[1]
+    return scaled_dot_product_attention(q, k, v, attn_mask=bias, is_causal=bias is None, scale=scaling, enable_gqa=gqa)
 
 
-def _refuse(
-    module: nn.Module, mask: torch.Tensor | None, lengths: Sequence[int] | None, unsupported: dict[str, Any]
-) -> None:
+def _one_by_one(run: Run, part: tuple[torch.Tensor, ...], window: int | None, scaling: float | None) -> torch.Tensor:
+    """Each completion behind the shared prompt as if it had a prompt of its own; the prompt's output is the first's."""
+    outputs = []
+    for response in range(len(run.responses)):
+        index = run.index(response).to(part[0].device)
+        q, k, v = (x.index_select(2, index) for x in part)
+        bias = None if window is None else PackedRow.of([len(index)]).bias(0, window, q)
+        out = _attend(q, k, v, bias, scaling)
+        outputs.append(out if response == 0 else out[:, :, run.prompt :])
+    return torch.cat(outputs, dim=2)
+
+
+def _refuse(module: nn.Module, mask: torch.Tensor | None, row: PackedRow | None, unsupported: dict[str, Any]) -> None:
     reasons = [name for name in ("softcap", "s_aux", "position_bias") if unsupported.get(name) is not None]
     if mask is not None:
         reasons.append("attention_mask")
-    if lengths is None:
-        reasons.append("no sequence_lengths")
+    if row is None:
+        reasons.append("no layout of the packed row")
     if unsupported.get("dropout"):
         reasons.append("dropout")
     if reasons:

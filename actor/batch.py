@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
+from actor.packed_rows import PackedRow
+
 
 @dataclass(frozen=True)
 class TrainSequence:
@@ -54,12 +56,13 @@ class TokenBatch:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Sequences packed into one row without padding; positions restart with every sequence."""
+    """Sequences packed into one row without padding; positions go on from the prompt in every completion."""
 
     input_ids: torch.Tensor  # [N] int64
     position_ids: torch.Tensor  # [N] int64
     response_index: torch.Tensor  # [T] int64, where in the row each response token stands
-    sequence_lengths: tuple[int, ...]  # [S] in the row's order; sums to N
+    predictor_index: torch.Tensor  # [T] int64, where the token before it in its sequence stands
+    row: PackedRow  # what attends to what; N tokens
     tokens: TokenBatch
     kept_token_ids: tuple[tuple[int, ...], ...] | None = None  # [T][kept]
 
@@ -75,5 +78,6 @@ class MicroBatch:
             input_ids=self.input_ids.to(device),
             position_ids=self.position_ids.to(device),
             response_index=self.response_index.to(device),
+            predictor_index=self.predictor_index.to(device),
             tokens=replace(tokens, **moved),
         )

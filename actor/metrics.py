@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -25,17 +25,23 @@ class Metric:
     figure: Figure = "mean"
     moments: torch.Tensor | None = None  # [4] float64: Σx², Σy, Σy², Σxy
 
+    def __reduce__(self) -> Any:
+        """Between processes a metric is plain numbers: quick to send, and no GPU is needed where they arrive."""
+        numbers = [float(x) for x in (self.total, self.count, self.minimum, self.maximum)]
+        moments = None if self.moments is None else self.moments.tolist()
+        return _from_numbers, (numbers, self.extremes, self.figure, moments)
+
     @staticmethod
     def over(values: torch.Tensor, mask: torch.Tensor, extremes: bool = False, figure: Figure = "mean") -> "Metric":
         """Statistic of `values` [T] where `mask` [T] is true; padding never enters minimum or maximum."""
         assert values.shape == mask.shape
         kept = values.detach().double()[mask.bool()]
-        inf = torch.tensor(torch.inf, dtype=torch.float64, device=values.device)
+        minimum, maximum = kept.aminmax() if kept.numel() else (_scalar(torch.inf, kept), _scalar(-torch.inf, kept))
         return Metric(
             total=kept.sum(),
-            count=torch.tensor(float(kept.numel()), dtype=torch.float64, device=values.device),
-            minimum=kept.min() if kept.numel() else inf,
-            maximum=kept.max() if kept.numel() else -inf,
+            count=_scalar(kept.numel(), kept),
+            minimum=minimum,
+            maximum=maximum,
             extremes=extremes,
             figure=figure,
             moments=_moments(kept, torch.zeros_like(kept)) if figure in ("ess", "correlation") else None,
@@ -79,6 +85,12 @@ class Metric:
         )
 
 
+def _from_numbers(numbers: list[float], extremes: bool, figure: Figure, moments: list[float] | None) -> Metric:
+    total, count, minimum, maximum = torch.tensor(numbers, dtype=torch.float64)
+    kept = None if moments is None else torch.tensor(moments, dtype=torch.float64)
+    return Metric(total, count, minimum, maximum, extremes, figure, kept)
+
+
 Metrics = dict[str, Metric]
 
 
@@ -114,6 +126,10 @@ def to_floats(metrics: Mapping[str, Metric]) -> dict[str, float]:
 
 
 _AVERAGED = ("ppo_actor/", "version_stats/")
+
+
+def _scalar(value: float, like: torch.Tensor) -> torch.Tensor:
+    return torch.scalar_tensor(value, dtype=like.dtype, device=like.device)
 
 
 def _moments(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -36,6 +36,11 @@ class PolicyNetwork(nn.Module):
         wrapped = self.causal_lm
         return wrapped.get_base_model() if hasattr(wrapped, "peft_config") else wrapped
 
+    @property
+    def shares_prompts(self) -> bool:
+        """Whether its attention computes a prompt once for several completions (see `actor.packed_rows`)."""
+        return bool(self.inner.config._attn_implementation == PACKED_ATTENTION)
+
     def forward(
         self, batch: MicroBatch, temperature: float = 1.0, want_entropy: bool = False
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -51,7 +56,7 @@ class PolicyNetwork(nn.Module):
             use_cache=False,
             **_attention_arguments(model.config._attn_implementation, batch),
         )
-        rows = output.last_hidden_state[0].index_select(0, batch.response_index - 1)
+        rows = output.last_hidden_state[0].index_select(0, batch.predictor_index)
         targets = batch.input_ids.index_select(0, batch.response_index)
         kept = None
         if batch.kept_token_ids is not None:
@@ -62,10 +67,10 @@ class PolicyNetwork(nn.Module):
 def _attention_arguments(implementation: str, batch: MicroBatch) -> dict[str, Any]:
     """What keeps the sequences of a row apart; sdpa and eager take it from the position ids."""
     if implementation == PACKED_ATTENTION:
-        return {"sequence_lengths": batch.sequence_lengths}
+        return {"row": batch.row}
     if implementation == "flash_attention_2":
-        lengths = torch.tensor([0, *batch.sequence_lengths], device=batch.input_ids.device)
-        ends, longest = lengths.cumsum(0).to(torch.int32), max(batch.sequence_lengths)
+        lengths = torch.tensor([0, *batch.row.sequence_lengths], device=batch.input_ids.device)
+        ends, longest = lengths.cumsum(0).to(torch.int32), max(batch.row.sequence_lengths)
         return {"cu_seq_lens_q": ends, "cu_seq_lens_k": ends, "max_length_q": longest, "max_length_k": longest}
     return {}
 

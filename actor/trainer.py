@@ -7,7 +7,7 @@ for minibatch i of n:  for each micro-batch: forward · loss share · backward  
 The proximal and the training forward run over the same rows, so on-policy ratios are exactly 1.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -87,7 +87,7 @@ class Trainer:
         rate = learning_rate(version, self.config.train.total_steps, self.actor.optimizer)
         set_learning_rate(self.engine, rate)
         with timer("pack"):
-            packed = [[pack(part).to(self.device) for part in minibatch] for minibatch in minibatches]
+            packed = [[self._pack(part) for part in minibatch] for minibatch in minibatches]
         with timer("proximal_forward"):
             work = [[self._prepare(batch, i) for batch in minibatch] for i, minibatch in enumerate(packed)]
         parts: list[Metrics] = []
@@ -106,7 +106,7 @@ class Trainer:
                 self.reference.reset_when_due(version + 1, self.engine)
         with timer("proximal_record"):
             record = proximal_record(minibatches, measured)
-        return {"metrics": _on_cpu(merge(parts)), "timings": timer.seconds(), "proximal_logprobs": record}
+        return {"metrics": merge(parts), "timings": timer.seconds(), "proximal_logprobs": record}
 
     @torch.no_grad()
     def score(self, sequences: list[list[TrainSequence]], of_reference: bool = False) -> list[list[float]]:
@@ -117,7 +117,7 @@ class Trainer:
             policy = self.reference.policy
         scores: list[list[float]] = []
         for part in sequences:
-            logprobs = policy(pack(part).to(self.device), self.temperature)[0]
+            logprobs = policy(self._pack(part), self.temperature)[0]
             scores += [x.tolist() for x in logprobs.split([len(s.response_token_ids) for s in part])]
         return scores
 
@@ -129,7 +129,10 @@ class Trainer:
             return []
         zeros = (0,) * n
         sequence = TrainSequence(token_ids[:1], token_ids[1:], zeros, (0.0,) * n, zeros, (0.0,) * n, group=0)
-        return self.policy(pack([sequence]).to(self.device))[0].tolist()
+        return self.policy(self._pack([sequence]))[0].tolist()
+
+    def _pack(self, sequences: list[TrainSequence]) -> MicroBatch:
+        return pack(sequences, self.policy.shares_prompts).to(self.device)
 
     def _prepare(self, batch: MicroBatch, minibatch: int) -> Work:
         needed = self.actor.use_decoupled_loss and needs_forward(self.actor.prox_logp_method, minibatch)
@@ -236,19 +239,4 @@ def _step_metrics(outcome: StepOutcome, rate: float, num_minibatches: int) -> Me
         # The shares of a step add up to a count of 1, so that the mean over ranks is the number of skips.
         f"{UPDATE}num_skipped_updates": Metric.share(float(not outcome.applied), 1.0 / num_minibatches),
         f"{UPDATE}num_outlier_updates": Metric.share(float(outcome.outlier), 1.0 / num_minibatches),
-    }
-
-
-def _on_cpu(metrics: Metrics) -> Metrics:
-    """Metrics leave this process: their tensors must not need a GPU where they arrive."""
-    return {
-        name: replace(
-            m,
-            total=m.total.cpu(),
-            count=m.count.cpu(),
-            minimum=m.minimum.cpu(),
-            maximum=m.maximum.cpu(),
-            moments=None if m.moments is None else m.moments.cpu(),
-        )
-        for name, m in metrics.items()
     }

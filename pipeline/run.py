@@ -9,7 +9,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -91,11 +91,13 @@ class TrainingLoop:
     console: RunConsole
     rollouts: Rollouts = field(init=False)
     skipped: SkippedSteps = field(init=False)
+    _setting: Callable[[str], Any] = field(init=False)
     _feeder: asyncio.Task[None] = field(init=False)
 
     def __post_init__(self) -> None:
         self.rollouts = self.run.make_rollouts(self.parts.fleet)
         actor = self.config.actor
+        self._setting = partial(OmegaConf.select, OmegaConf.structured(self.config))
         self.skipped = SkippedSteps(actor.optimizer.max_skipped_steps, actor.ppo_n_minibatches)
 
     @property
@@ -136,12 +138,16 @@ class TrainingLoop:
 
     async def _step(self) -> StepRecord:
         timer, version, generated = StepTimer(), self.run.version, self.rollouts.num_generated_tokens
-        groups = await self._next_groups(version)
-        wait_s = timer.lap("wait_batch")
-        batch = await prepare_batch(self.config, groups, self.parts.trainer)
-        timer.lap("build_batch")
-        parity = await self._parity(version)
-        timer.lap("parity")
+        sampling = asyncio.ensure_future(self._parity(version))  # beside the wait for a batch
+        try:
+            groups = await self._next_groups(version)
+            wait_s = timer.lap("wait_batch")
+            batch = await prepare_batch(self.config, groups, self.parts.trainer)
+            timer.lap("build_batch")
+            parity = await sampling
+            timer.lap("parity")
+        finally:
+            sampling.cancel()
         trained = await self.parts.trainer.step(version, batch.shares, batch.denominators)
         train_s = timer.lap("train")
         await self._stop_when_nothing_is_learned(trained.metrics, version, groups)
@@ -173,9 +179,8 @@ class TrainingLoop:
 
     def _watch(self, row: Mapping[str, Any]) -> None:
         """Show alarms when they appear, and end the run where the config asks for it."""
-        setting = partial(OmegaConf.select, OmegaConf.structured(self.config))
-        self.console.alarms(row["step"], alarms(row, setting))
-        if self.config.consistency.action == "stop" and (reason := disagreement(row, setting)) is not None:
+        self.console.alarms(row["step"], alarms(row, self._setting))
+        if self.config.consistency.action == "stop" and (reason := disagreement(row, self._setting)) is not None:
             raise RunFailed(reason)
 
     async def _stop_when_nothing_is_learned(self, metrics: Metrics, version: int, groups: list[Group]) -> None:

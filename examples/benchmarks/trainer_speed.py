@@ -4,7 +4,8 @@
 
 Bare PyTorch is the Hugging Face model with the same attention over the same packed rows, logits of the response rows
 only, the clipped policy loss, the gradient clipped, one fused AdamW step, and no metric. The trainer computes the same
-step through DeepSpeed, with the decoupled loss and all its metrics.
+step through DeepSpeed, with the decoupled loss and all its metrics. Further cases compute a prompt for each of its
+completions anew, as most trainers do.
 """
 
 import statistics
@@ -37,17 +38,22 @@ BARE = "bare PyTorch"
 CLIP = 0.2
 
 
-def bare_step(model_path: str, actor: ActorConfig, data: StepInput, attention: str) -> Callable[[], None]:
-    """One step of plain PyTorch. `attention` is the trainer's own, or `sdpa`, which masks the packed row."""
+def bare_step(
+    model_path: str, actor: ActorConfig, data: StepInput, attention: str, share_prompts: bool
+) -> Callable[[], None]:
+    """One step of plain PyTorch. `attention` is the trainer's own, or `sdpa`, which masks the packed row.
+
+    `share_prompts`: over the rows of the trainer, with each prompt once; else a prompt before every completion.
+    """
     model = AutoModelForCausalLM.from_pretrained(model_path, attn_implementation=attention, dtype=torch.float32).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=actor.optimizer.lr, fused=True)
 
     def loss_of(batch: MicroBatch) -> torch.Tensor:
-        packed = {"sequence_lengths": batch.sequence_lengths} if attention == PACKED_ATTENTION else {}
+        packed = {"row": batch.row} if attention == PACKED_ATTENTION else {}
         output: Any = model(
             input_ids=batch.input_ids[None],
             position_ids=batch.position_ids[None],
-            logits_to_keep=batch.response_index - 1,
+            logits_to_keep=batch.predictor_index,
             use_cache=False,
             **packed,
         )
@@ -59,7 +65,7 @@ def bare_step(model_path: str, actor: ActorConfig, data: StepInput, attention: s
 
     def step() -> None:
         for part in data.minibatches[0]:
-            (loss_of(pack(part)) / data.denominators[0].num_tokens).backward()
+            (loss_of(pack(part, share_prompts)) / data.denominators[0].num_tokens).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), actor.optimizer.max_grad_norm)
         optimizer.step()
         optimizer.zero_grad()
@@ -89,8 +95,9 @@ def main() -> None:
         data = step_input(sequences, 1, actor.max_tokens_per_microbatch)
         cases = {
             "proxrl trainer": trainer_step(path, actor, data),
-            BARE: bare_step(path, actor, data, PACKED_ATTENTION),
-            f"{BARE}, masked sdpa": bare_step(path, actor, data, "sdpa"),
+            BARE: bare_step(path, actor, data, PACKED_ATTENTION, share_prompts=True),
+            f"{BARE}, a prompt a completion": bare_step(path, actor, data, PACKED_ATTENTION, share_prompts=False),
+            f"{BARE}, masked sdpa": bare_step(path, actor, data, "sdpa", share_prompts=False),
         }
         seconds = seconds_by_case(cases, options.repeats, options.clock)
     rows: list[dict[str, Any]] = [
@@ -107,8 +114,12 @@ def main() -> None:
         Target("speed of bare PyTorch", rows[0]["speed of bare"], 0.90, True),
         Target("padding, of the trained positions", wasted, 0.02, False),
     ]
+    spared = 1 - data.num_shared_positions / data.num_positions
     padded = 1 - data.num_tokens / data.num_padded_positions
-    notes = [f"Rows padded to the longest sequence of each micro-batch would waste {padded:.1%} of the positions."]
+    notes = [
+        f"Rows padded to the longest sequence of each micro-batch would waste {padded:.1%} of the positions.",
+        f"Prompts computed once for all of their completions spare {spared:.1%} of them.",
+    ]
     title = f"Training step: {options.sequences} completions, {data.num_tokens} tokens, shape {options.shape}"
     show(Outcome(title, rows, targets, notes), options.json)
 

@@ -60,17 +60,23 @@ def _smollm2() -> LlamaConfig:
 
 
 def random_sequences(num_sequences: int, vocabulary: int, seed: int = 0) -> list[TrainSequence]:
-    """`num_sequences` completions in groups of 8, versions VERSION−2 to VERSION, behavior logprobs near uniform."""
+    """`num_sequences` completions, 8 a prompt, versions VERSION−2 to VERSION, behavior logprobs near uniform."""
     rng = random.Random(seed)
     uniform = -math.log(vocabulary)
-    sequences = []
+
+    def tokens(shortest: int, longest: int) -> tuple[int, ...]:
+        return tuple(rng.randrange(vocabulary) for _ in range(rng.randint(shortest, longest)))
+
+    sequences, prompt = [], ()
     for index in range(num_sequences):
-        prompt, response = rng.randint(*_PROMPT), rng.randint(*_RESPONSE)
-        draw = [rng.randrange(vocabulary) for _ in range(prompt + response)]
+        if index % _GROUP == 0:
+            prompt = tokens(*_PROMPT)
+        token_ids = tokens(*_RESPONSE)
+        response = len(token_ids)
         sequences.append(
             TrainSequence(
-                prompt_token_ids=tuple(draw[:prompt]),
-                response_token_ids=tuple(draw[prompt:]),
+                prompt_token_ids=prompt,
+                response_token_ids=token_ids,
                 mask=(1,) * response,
                 behavior_logprobs=tuple(uniform + 0.1 * rng.random() for _ in range(response)),
                 versions=tuple(sorted(rng.randint(VERSION - 2, VERSION) for _ in range(response))),
@@ -92,7 +98,16 @@ class StepInput:
     @property
     def num_positions(self) -> int:
         """Positions that the network computes, padding included."""
-        return sum(pack(part).input_ids.numel() for minibatch in self.minibatches for part in minibatch)
+        return self._row_lengths(share_prompts=False)
+
+    @property
+    def num_shared_positions(self) -> int:
+        """The same with prompts that completions share computed once."""
+        return self._row_lengths(share_prompts=True)
+
+    def _row_lengths(self, share_prompts: bool) -> int:
+        parts = [part for minibatch in self.minibatches for part in minibatch]
+        return sum(pack(part, share_prompts).input_ids.numel() for part in parts)
 
     @property
     def num_padded_positions(self) -> int:

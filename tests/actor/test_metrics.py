@@ -1,6 +1,7 @@
 """Metrics combine exactly and report the figure they name."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -78,3 +79,19 @@ def test_only_the_fields_own_families_call_their_mean_avg():
         "ppo_actor/update/entropy/avg",
         "version_stats/lag/avg",
     }
+
+
+def test_a_metric_crosses_processes_as_plain_numbers():
+    """Tensors would take a file each, and a GPU where they arrive."""
+    x = torch.tensor([1.0, 2.5, 4.0, 8.0])
+    metrics = {
+        "mean": Metric.over(x, YES, extremes=True),
+        "ess": Metric.ess(x, YES),
+        "c": Metric.correlation(x, x.square(), YES),
+        "share": Metric.share(0.5, 2.0),
+    }
+    wire = pickle.dumps(metrics)
+    arrived = pickle.loads(wire)
+    assert to_floats(arrived) == to_floats(metrics)
+    assert to_floats(merge([arrived, metrics])) == to_floats(merge([metrics, metrics]))
+    assert b"_rebuild_tensor" not in wire

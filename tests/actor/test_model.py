@@ -11,6 +11,7 @@ from transformers import Qwen2Config
 from actor.attention import PACKED_ATTENTION, packed_attention, register_packed_attention
 from actor.head import LogprobHead
 from actor.model import _without_dropout, build_policy, load_policy
+from actor.packed_rows import PackedRow
 from actor.packing import pack
 from configs.actor_schema import ActorConfig
 from configs.schema import ModelConfig
@@ -139,7 +140,7 @@ def test_kept_tokens_reach_the_head():
 def test_a_sliding_window_is_kept():
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, 2, 9, 4) for _ in range(3))
-    out, _ = packed_attention(torch.nn.Identity(), q, k, v, None, sliding_window=3, sequence_lengths=(9,))
+    out, _ = packed_attention(torch.nn.Identity(), q, k, v, None, sliding_window=3, row=PackedRow.of([9]))
     scores = (q.double() @ k.double().transpose(-1, -2)) / 2.0
     i, j = torch.arange(9)[:, None], torch.arange(9)
     want = scores.masked_fill((j > i) | (j <= i - 3), -torch.inf).softmax(-1) @ v.double()
@@ -150,7 +151,7 @@ def test_a_sliding_window_is_kept():
 def test_attention_refuses_what_it_would_ignore(unsupported):
     q = torch.zeros(1, 1, 2, 4)
     with pytest.raises(ValueError, match="attn_implementation=eager"):
-        packed_attention(torch.nn.Identity(), q, q, q, None, sequence_lengths=(2,), **unsupported)
+        packed_attention(torch.nn.Identity(), q, q, q, None, row=PackedRow.of([2]), **unsupported)
 
 
 def test_loading_switches_dropout_off():

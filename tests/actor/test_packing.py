@@ -73,7 +73,8 @@ def test_pack_places_every_token_and_its_data():
     assert batch.input_ids.tolist() == [100, 101, 200, 201, 202, 100, 200, 201]
     assert batch.position_ids.tolist() == [0, 1, 2, 3, 4, 0, 1, 2]
     assert batch.response_index.tolist() == [2, 3, 4, 6, 7]
-    assert batch.sequence_lengths == (5, 3)
+    assert batch.predictor_index.tolist() == [1, 2, 3, 5, 6]
+    assert batch.row.sequence_lengths == (5, 3)
     assert batch.tokens.sequence.tolist() == [0, 0, 0, 1, 1]
     assert batch.tokens.mask.tolist() == [True, False, True, True, True]
     assert batch.tokens.versions.tolist() == [4, 4, 5, 0, 0]

@@ -7,6 +7,7 @@ import torch
 
 from actor.batch import Denominators
 from actor.metrics import to_floats
+from actor.packed_rows import PackedRow
 from actor.packing import plan
 from actor.schedule import learning_rate
 from configs.actor_schema import LoraConfig
@@ -199,7 +200,7 @@ def test_the_probe_is_the_plain_forward_at_temperature_one(make_trainer):
     trainer = make_trainer(change=hot)
     ids = (4, 7, 1, 30, 12, 9)
     hidden = trainer.policy.inner.model(
-        torch.tensor([ids]), position_ids=torch.arange(6)[None], use_cache=False, sequence_lengths=(6,)
+        torch.tensor([ids]), position_ids=torch.arange(6)[None], use_cache=False, row=PackedRow.of([6])
     ).last_hidden_state[0]
     log_p = (hidden.double() @ trainer.policy.inner.lm_head.weight.double().T).log_softmax(-1)
     want = log_p[range(5), ids[1:]].tolist()

@@ -49,6 +49,13 @@ def test_the_outcome_is_shown_and_written(tmp_path, capsys):
 def test_packing_computes_no_position_that_is_not_a_token():
     data = step_input(random_sequences(64, vocabulary=64), num_minibatches=2, max_tokens=512)
     assert data.num_positions == data.num_tokens < data.num_padded_positions
+    prompts = {s.group: len(s.prompt_token_ids) for m in data.minibatches for part in m for s in part}
+    responses = sum(len(s.response_token_ids) for m in data.minibatches for part in m for s in part)
+    parts = sum(len(m) for m in data.minibatches)
+    spared = data.num_tokens - data.num_shared_positions
+    least = sum(prompts.values()) + responses  # a group is divided only where one part ends and the next begins
+    assert least <= data.num_shared_positions <= least + (parts - len(data.minibatches)) * max(prompts.values())
+    assert spared > 0.3 * data.num_tokens
     assert len(data.minibatches) == len(data.denominators) == 2
 
 
@@ -104,4 +111,4 @@ def test_a_trainer_benchmark_runs_and_writes_its_figures(name, tmp_path):
     run = subprocess.run([*command, "--json", str(out)], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     rows = json.loads(out.read_text())["rows"]
-    assert len(rows) == {"trainer_speed": 3, "prox_methods": 10}[name] and all(row["seconds"] > 0 for row in rows)
+    assert len(rows) == {"trainer_speed": 4, "prox_methods": 10}[name] and all(row["seconds"] > 0 for row in rows)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from actor.batch import TrainSequence
+from actor.packed_rows import PackedRow
 from actor.worker import TrainerWorker
 from configs.schema import Config
 from pipeline.doctor.recording_worker import RecordingWorker
@@ -78,17 +79,19 @@ class FaultyTrainerWorker(TrainerWorker):
 
 
 def broken_pack(right: Callable[..., Any], fault: str) -> Callable[..., Any]:
-    def pack(sequences: list[TrainSequence]) -> Any:
+    def pack(sequences: list[TrainSequence], share_prompts: bool) -> Any:
         if fault == "prompt":
             sequences = [replace(s, prompt_token_ids=s.prompt_token_ids[-1:]) for s in sequences]
         if fault == "renormalize":
             sequences = [replace(s, kept_token_ids=None) for s in sequences]
-        batch = right(sequences)
+        batch = right(sequences, share_prompts and fault != "positions")
         if fault == "shift":
-            batch = replace(batch, response_index=(batch.response_index - 1).clamp_min(1))
+            batch = replace(
+                batch, response_index=batch.predictor_index, predictor_index=(batch.predictor_index - 1).clamp_min(0)
+            )
         if fault == "positions":
             n = len(batch.input_ids)
-            batch = replace(batch, position_ids=torch.arange(n), sequence_lengths=(n,))
+            batch = replace(batch, position_ids=torch.arange(n), row=PackedRow.of([n]))
         return batch
 
     return pack
