@@ -104,11 +104,15 @@ class ActorConfig:
     loss_agg_const: float | None = doc(None, "Constant that token-sum-const divides each sequence by.")
     entropy_coef: float = doc(0.0, "Weight of the entropy bonus.")
     ppo_n_minibatches: int = doc(1, "Optimizer steps a training step.")
-    max_tokens_per_microbatch: int = doc(4096, "Token budget of one packed micro-batch.")
+    max_tokens_per_microbatch: int = doc(
+        4096, "Token budget of one packed micro-batch; a prompt counts for each of its completions."
+    )
     logprob_chunk_tokens: int = doc(256, "Rows of the lm_head computed at a time; memory is chunk × vocabulary.")
     gradient_checkpointing: bool = doc(False, "Recompute activations in the backward pass.")
     attn_implementation: Literal["auto", "sdpa", "eager", "flash_attention_2"] = doc(
-        "auto", "auto takes flash attention on GPUs where installed and sdpa elsewhere."
+        "auto",
+        "auto takes flash attention on GPUs where installed; elsewhere sdpa, a prompt computed once for all of its "
+        "completions in a micro-batch.",
     )
     num_threads: int = doc(0, "CPU threads of one trainer rank; 0 lets the run divide the machine's cores.")
     timeout_s: float = doc(3600.0, "Longest a call of the trainer may take before the run ends at its last checkpoint.")
