@@ -4,6 +4,7 @@ T response tokens, D hidden size, V vocabulary, C tokens of one chunk. Peak extr
 floats (twice that while entropy is computed), forward and backward, however large T is.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ import torch
 
 # Logit of a token outside the kept set: exp() of it is 0, yet products with 0 stay finite.
 _OUTSIDE = -1e30
+
+CACHED_BYTES = 2 << 20  # of logits that stay in a core's cache from one pass over them to the next
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,18 @@ class _Logits:
         total = self.hidden.shape[0]
         return [(start, min(start + self.chunk, total)) for start in range(0, total, self.chunk)]
 
+    def blocks(self, start: int, stop: int) -> Iterator[tuple[slice, torch.Tensor]]:
+        """The logits of tokens start … stop−1 in blocks of few rows, which what follows may overwrite.
+
+        A matrix product wants many rows at a time. The passes over its result that follow want few on a CPU: a whole
+        chunk of a large vocabulary, 150 MB, would travel between memory and cache in each of them.
+        """
+        logits = self(start, stop)
+        rows = logits.shape[0] if logits.is_cuda else max(1, CACHED_BYTES // (4 * logits.shape[1]))
+        for first in range(0, logits.shape[0], rows):
+            block = logits[first : first + rows]
+            yield slice(start + first, start + first + block.shape[0]), block
+
     def __call__(self, start: int, stop: int) -> torch.Tensor:
         logits = self.buffer[: stop - start]
         torch.mm(self.hidden[start:stop].float(), self.weight.t(), out=logits)
@@ -112,20 +127,20 @@ class _TokenLogprobs(torch.autograd.Function):
         logprobs = torch.empty(targets.shape, dtype=torch.float32, device=hidden.device)
         normalizer, entropy = torch.empty_like(logprobs), torch.empty_like(logprobs)
         for start, stop in logits_of.ranges():
-            z = logits_of(start, stop)
-            chosen = z.gather(1, targets[start:stop, None]).squeeze(1)
-            largest = z.amax(dim=1)
-            z.sub_(largest[:, None])
-            if options.want_entropy:
-                p = z.exp()
-                total = p.sum(dim=1)
-                mean_z = torch.bmm(p[:, None, :], z[:, :, None]).flatten() / total
-                entropy[start:stop] = total.log() - mean_z
-            else:
-                total = z.exp_().sum(dim=1)
-            log_total = total.log()
-            logprobs[start:stop] = (chosen - largest) - log_total
-            normalizer[start:stop] = largest + log_total
+            for part, z in logits_of.blocks(start, stop):
+                chosen = z.gather(1, targets[part, None]).squeeze(1)
+                largest = z.amax(dim=1)
+                z.sub_(largest[:, None])
+                if options.want_entropy:
+                    p = z.exp()
+                    total = p.sum(dim=1)
+                    mean_z = torch.bmm(p[:, None, :], z[:, :, None]).flatten() / total
+                    entropy[part] = total.log() - mean_z
+                else:
+                    total = z.exp_().sum(dim=1)
+                log_total = total.log()
+                logprobs[part] = (chosen - largest) - log_total
+                normalizer[part] = largest + log_total
         ctx.save_for_backward(hidden, weight, bias, targets, normalizer, entropy if options.want_entropy else None)
         ctx.options = options
         ctx.set_materialize_grads(False)
@@ -144,21 +159,22 @@ class _TokenLogprobs(torch.autograd.Function):
         grad_bias = torch.zeros(weight.shape[0], dtype=torch.float32, device=weight.device) if needs_bias else None
         g = torch.zeros_like(normalizer) if grad_logprobs is None else grad_logprobs
         for start, stop in logits_of.ranges():
-            part = slice(start, stop)
-            log_p = logits_of(start, stop).sub_(normalizer[part, None])
-            if grad_entropy is None:
-                grad_z = log_p.exp_().mul_(-g[part, None])
-            else:  # dH/dz_i = -p_i (log p_i + H)
-                p = log_p.exp()
-                grad_z = log_p.add_(entropy[part, None]).mul_(grad_entropy[part, None]).add_(g[part, None])
-                grad_z.mul_(p).neg_()
-            grad_z.scatter_add_(1, targets[part, None], g[part, None])
+            for part, z in logits_of.blocks(start, stop):
+                log_p = z.sub_(normalizer[part, None])
+                if grad_entropy is None:
+                    log_p.exp_().mul_(-g[part, None])
+                else:  # dH/dz_i = -p_i (log p_i + H)
+                    p = log_p.exp()
+                    log_p.add_(entropy[part, None]).mul_(grad_entropy[part, None]).add_(g[part, None])
+                    log_p.mul_(p).neg_()
+            chunk, grad_z = slice(start, stop), logits_of.buffer[: stop - start]
+            grad_z.scatter_add_(1, targets[chunk, None], g[chunk, None])
             if options.temperature != 1.0:
                 grad_z.div_(options.temperature)
             if grad_hidden is not None:
-                grad_hidden[part] = (grad_z @ logits_of.weight).to(hidden.dtype)
+                grad_hidden[chunk] = (grad_z @ logits_of.weight).to(hidden.dtype)
             if grad_weight is not None:
-                grad_weight.addmm_(grad_z.t(), hidden[part].float())
+                grad_weight.addmm_(grad_z.t(), hidden[chunk].float())
             if grad_bias is not None:
                 grad_bias.add_(grad_z.sum(dim=0))
         return grad_hidden, _cast(grad_weight, weight), _cast(grad_bias, bias), None, None
