@@ -46,17 +46,14 @@ def tiny_config(model_path: str, actor: ActorConfig, dtype: str = "float32", tot
 
 
 def sequences(n: int, seed: int = 0, version: int = 3, longest: int = 12) -> list[TrainSequence]:
-    """`n` sequences, two a prompt of 1 to 9 tokens, responses of 1 to `longest`, versions up to `version`."""
+    """`n` sequences with prompts of 1 to 9 tokens, responses of 1 to `longest`, versions up to `version`."""
     rng = random.Random(seed)
-    out: list[TrainSequence] = []
-    prompt: tuple[int, ...] = ()
+    out = []
     for i in range(n):
-        if i % 2 == 0:
-            prompt = tuple(rng.randrange(VOCABULARY) for _ in range(rng.randint(1, 9)))
-        r = rng.randint(1, longest)
+        p, r = rng.randint(1, 9), rng.randint(1, longest)
         out.append(
             TrainSequence(
-                prompt_token_ids=prompt,
+                prompt_token_ids=tuple(rng.randrange(VOCABULARY) for _ in range(p)),
                 response_token_ids=tuple(rng.randrange(VOCABULARY) for _ in range(r)),
                 mask=tuple(int(rng.random() < 0.9) for _ in range(r)),
                 behavior_logprobs=tuple(-4.0 + 0.3 * rng.random() for _ in range(r)),
