@@ -8,9 +8,11 @@ from typing import Any
 import torch
 
 from actor.batch import Denominators, TrainSequence
+from actor.host_memory import give_back_freed_memory
 from actor.process_group import LOOPBACK, device, join, leave, open_meeting_point
 from configs.schema import Config
 
+TRIM_EVERY = 10  # steps
 _MIB = 1 << 20
 
 
@@ -72,7 +74,10 @@ class TrainerWorker:
         self, version: int, minibatches: list[list[list[TrainSequence]]], denominators: list[Denominators]
     ) -> dict[str, Any]:
         """See `Trainer.train_step`: `metrics` (this rank's part) and `timings`."""
-        return self._started.train_step(version, minibatches, denominators)
+        result: dict[str, Any] = self._started.train_step(version, minibatches, denominators)
+        if version % TRIM_EVERY == 0:
+            give_back_freed_memory()
+        return result
 
     def score(self, sequences: list[list[TrainSequence]], of_reference: bool = False) -> list[list[float]]:
         """See `Trainer.score`."""
