@@ -82,6 +82,7 @@ class JobQueue:
     def __init__(self, jobs: Sequence[Job], parallel: int, console: Console) -> None:
         self.jobs = list(jobs)
         self._parallel, self._console = parallel, console
+        self._told: dict[Path, str] = {}
 
     def run(self) -> None:
         """Until every job has finished or failed; an interruption stops the running ones where they can go on."""
@@ -90,10 +91,24 @@ class JobQueue:
             try:
                 for _ in self._advance():
                     live.update(self._table(), refresh=True)
+                    self._tell()
                     time.sleep(POLL_S)
                 live.update(self._table(), refresh=True)
+                self._tell()
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt("interrupted; the same command goes on, and finished runs are kept") from None
             finally:
                 self._stop()
+
+    def _tell(self) -> None:
+        """A line for every job whose state has changed, where there is no live table."""
+        if self._console.is_terminal:
+            return
+        for job in self.jobs:
+            state = job.state()
+            if self._told.get(job.folder.root, "waiting") != state:
+                self._console.print(f"{job.variant}, seed {job.seed}: {state}", highlight=False, soft_wrap=True)
+            self._told[job.folder.root] = state
 
     def _advance(self) -> Iterator[None]:
         while any(not j.finished and not j.failed for j in self.jobs):

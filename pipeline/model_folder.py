@@ -10,7 +10,7 @@ from pipeline.head_size import check_head_size
 
 WEIGHTS = ("*.safetensors", "*.bin")
 FETCHED_BY = {
-    "SmolLM2-135M-Instruct": "fetch it with `python scripts/smollm2.py`",
+    "SmolLM2-135M-Instruct": "fetch it with `make smollm2`",
     "quickstart": "make it with `make quickstart`",
 }
 """What the folders are called that a command of the project fills, or those above them."""

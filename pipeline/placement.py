@@ -12,6 +12,7 @@ from ray.util.placement_group import PlacementGroup, placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from configs.schema import Config
+from pipeline.failures import RunFailed
 from pipeline.process_log import ENV_LOG_FILE
 from pipeline.run_folder import RunFolder
 
@@ -73,9 +74,22 @@ def start_ray(config: Config) -> None:
 
 
 def _init(**settings: Any) -> None:
-    """`ray.init`, after which SIGTERM still does what it did: Ray would leave at once, without an end in order."""
+    """`ray.init`, after which SIGTERM still does what it did: Ray would leave at once, without an end in order.
+
+    Raises:
+        RunFailed: Ray's processes did not start within its own limit of 30 s, at the second attempt either.
+    """
     handler = signal.getsignal(signal.SIGTERM)
-    ray.init(**settings)
+    for attempt in (1, 2):
+        try:
+            ray.init(**settings)
+            break
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+            if attempt == 2:
+                raise RunFailed("Ray did not start in time, twice: this machine is too busy for it now") from error
     signal.signal(signal.SIGTERM, handler)
 
 

@@ -64,6 +64,11 @@ class Resumable:
         """Seconds of training, this process's start-up included."""
         return time.monotonic() - self._opened
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether an earlier process has trained all steps and written the summary."""
+        return self.version >= self.config.train.total_steps and self.folder.summary.exists()
+
     def make_rollouts(self, fleet: Fleet) -> Rollouts:
         """The rollout side, as the checkpoint left it."""
         config = self.config

@@ -36,7 +36,7 @@ from pipeline.rollouts import Rollouts
 from pipeline.skipped_steps import SKIPPED, SkippedSteps
 from pipeline.step_metrics import StepTimer, buffer_metrics, rollout_metrics, throughput_metrics
 from pipeline.step_record import StepRecord
-from pipeline.summary import Summary, finish_summary
+from pipeline.summary import Summary, finish_summary, read_summary
 from pipeline.trajectory_log import write_trajectories
 from pipeline.weight_sync import sync_metrics
 from rollout.types import Group
@@ -51,6 +51,12 @@ def train(config: Config) -> Summary:
         RunFailed: the run cannot go on; its message says why and how to go on.
     """
     with open_run(config) as run, RunConsole(config.run.name, config.train.total_steps) as console:
+        if run.is_finished:
+            console.note(
+                f"{run.folder.root} holds a finished run of {run.version} steps (train.total_steps="
+                f"{config.train.total_steps}); raise it to go on, or choose another run.dir for a new run"
+            )
+            return read_summary(run.folder.summary)
         try:
             return asyncio.run(_train(run, console))
         except asyncio.CancelledError:
@@ -115,6 +121,7 @@ class TrainingLoop:
             self.console.phase("evaluating the initial policy")
             evaluation = await self._evaluate(self.run.version)
             self.run.set_eval_before(evaluation)
+            self.console.note(f"held-out reward before training: {evaluation.metrics()['eval/reward']:.3f}")
             self.run.metrics.write({"step": 0, "version": 0, "time_s": self.run.time_s} | evaluation.metrics())
 
     async def steps(self) -> None:
@@ -232,7 +239,9 @@ class TrainingLoop:
     async def finish(self) -> Summary:
         """Wait for the last update's proof and write the summary."""
         await self.parts.sync.finish_update()
-        return finish_summary(self.run)
+        summary = finish_summary(self.run)
+        self.console.note(summary.in_words())
+        return summary
 
     async def close(self) -> None:
         if hasattr(self, "_feeder"):

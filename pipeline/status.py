@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.alarms import alarms
 from pipeline.report.run_data import RunData, load_run
 from pipeline.report.series import elapsed_s
+from pipeline.run_folder import RunFolder
 
 LOCK = "lock"  # of `pipeline.resume`, whose imports take seconds
 UNKNOWN_PROCESS = 0
@@ -45,8 +46,9 @@ def read_status(path: Path, now: float) -> RunStatus:
     Raises:
         ValueError: `path` is no run, or none of its steps is finished.
     """
-    run = load_run(path)
     process = living_process(path / LOCK)
+    _require_steps(path, process)
+    run = load_run(path)
     steps = [row for row in run.rows if int(row.get("step", 0)) > 0]
     last: Mapping[str, Any] = steps[-1] if steps else {}
     total = run.setting("train.total_steps")
@@ -73,6 +75,19 @@ def read_status(path: Path, now: float) -> RunStatus:
         time_left_s=max(0, (total_steps or 0) - run.num_steps) * (step_s or 0.0) if going else None,
         idle_s=idle_s,
         alarms=(*_life_alarms(state, idle_s, step_s), *alarms(last, run.setting)),
+    )
+
+
+def _require_steps(path: Path, process: int | None) -> None:
+    """Tell a run that is starting from one that ended before its first step."""
+    folder = RunFolder(path)
+    if not folder.config.is_file() or (folder.metrics.is_file() and folder.metrics.stat().st_size):
+        return
+    if process is not None:
+        raise ValueError(f"{path} is starting (process {process}): no step is finished yet; see {folder.logs}")
+    raise ValueError(
+        f"{path} ended before its first step, and no process works on it; {folder.logs} says why, and the same "
+        "proxrl train command starts it again"
     )
 
 

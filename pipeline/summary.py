@@ -1,5 +1,6 @@
 """What a finished run came to: RUN/summary.json and what `train` returns."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,21 @@ class Summary:
     run_dir: str
     metrics: str
     checkpoint: str | None
+
+    def in_words(self) -> str:
+        """What came of it, and what to do next."""
+        rewards = [e.get("eval/reward") for e in (self.eval_before, self.eval_after) if e]
+        held_out = (
+            f"; held-out reward {rewards[0]:.3f} → {rewards[1]:.3f}"
+            if len(rewards) == 2 and all(r is not None for r in rewards)
+            else ""
+        )
+        return f"finished after {self.num_steps} steps{held_out}; `proxrl report {self.run_dir}` shows its curves"
+
+
+def read_summary(path: Path) -> Summary:
+    """Of a run that is finished."""
+    return Summary(**json.loads(path.read_text()))
 
 
 def finish_summary(run: "Resumable") -> Summary:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 
 from pipeline.ablation.result import Spread, VariantResult
 
+SHORT_S = 120.0  # training times below it are shown in seconds
 HEADER = (
     "Variant",
     "Seeds",
@@ -93,8 +94,14 @@ def to_json(results: Sequence[VariantResult]) -> list[dict[str, object]]:
 
 
 def _minutes(s: Spread) -> str:
-    return f"{s.mean / 60:.1f} ± {s.std / 60:.1f} min"
+    return f"{_with_spread(s, 1 / 60, 1)} min" if s.mean >= SHORT_S else f"{_with_spread(s, 1, 0)} s"
 
 
 def _reward(s: Spread) -> str:
-    return "–" if math.isnan(s.mean) else f"{s.mean:.3f} ± {s.std:.3f}"
+    return "–" if math.isnan(s.mean) else _with_spread(s, 1, 3)
+
+
+def _with_spread(s: Spread, unit: float, digits: int) -> str:
+    """One seed has no spread."""
+    mean = f"{s.mean * unit:.{digits}f}"
+    return mean if s.n < 2 else f"{mean} ± {s.std * unit:.{digits}f}"

@@ -13,7 +13,7 @@ from pipeline.user_errors import one_sentence
 
 
 def ablate(
-    config: Annotated[Path, typer.Option("--config", help="An ablation file, or a run's config with --grid.")],
+    config: Annotated[Path, typer.Option("--config", "-c", help="An ablation file, or a run's config with --grid.")],
     overrides: Overrides = None,
     grid: Annotated[list[str] | None, typer.Option("--grid", help="key=value1,value2; may be repeated.")] = None,
     seeds: Annotated[str | None, typer.Option("--seeds", help="Seeds of every variant: 1,2,3.")] = None,
@@ -22,7 +22,7 @@ def ablate(
 ) -> None:
     """Run a grid over any keys and seeds and compare the variants; the same command goes on after a stop.
 
-    Example: proxrl ablate --config configs/ablate/prox_logp_method.yaml --out runs/prox
+    Example: proxrl ablate -c configs/ablate/prox_logp_method.yaml --out runs/prox train.total_steps=20
     """
     with one_sentence():
         from rich.console import Console

@@ -14,7 +14,7 @@ from pipeline.user_errors import one_sentence
 def audit(run: Annotated[Path, typer.Argument(help="A run's folder.")]) -> None:
     """Prove from a run's ledger that no prompt was lost or trained on twice; exit code 1 when one was.
 
-    Example: proxrl audit runs/quickstart
+    Example: proxrl audit runs/quickstart-seed1
     """
     with one_sentence():
         ledger = RunFolder(run).ledger

@@ -42,7 +42,7 @@ def evaluate(
 
     Writes eval.json, completions.jsonl and wrong.md.
 
-    Example: proxrl eval runs/gsm8k --samples 8 --k 1,4,8
+    Example: proxrl eval runs/quickstart-seed1 --samples 8 --k 1,4,8
     """
     with one_sentence():
         from rich.console import Console

@@ -16,7 +16,7 @@ Output = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Th
 def report(runs: Runs, output: Output = Path("report.html")) -> None:
     """Draw runs side by side: one HTML page that needs no network.
 
-    Example: proxrl report runs/recompute runs/loglinear -o compare.html
+    Example: proxrl report runs/quickstart-seed1 -o report.html
     """
     with one_sentence():
         from pipeline.report.page import write_report

@@ -21,7 +21,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of
 def status(run: Run, as_json: AsJson = False) -> None:
     """Show how a run stands: step, rewards, lag, speed, workers, time left and alarms.
 
-    Example: proxrl status runs/gsm8k
+    Example: proxrl status runs/quickstart-seed1
     """
     with one_sentence():
         from pipeline.status import read_status

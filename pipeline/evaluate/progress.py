@@ -33,7 +33,7 @@ class EvaluationProgress:
         """One more problem of `total` has its answers."""
         self._answered += 1
         self._correct += problem.answers[0].lenient >= self._correct_at
-        share = f"{self._correct / self._answered:.1%} correct"
+        share = f"{self._correct / self._answered:.1%} correct at the first try"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._answered, total=total, description=share)
         elif self._answered * 10 // total > self._tenths:

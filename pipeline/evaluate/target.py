@@ -28,7 +28,7 @@ def resolve_target(target: str, config_file: Path | None, overrides: Sequence[st
     GSM8K's test problems.
 
     Raises:
-        ValueError: the run has no whole checkpoint, or the checkpoint is damaged.
+        ValueError: there is no such folder, the run has no whole checkpoint, or the checkpoint is damaged.
         ConfigError: the config cannot be used.
     """
     path = Path(target).expanduser()
@@ -41,6 +41,8 @@ def resolve_target(target: str, config_file: Path | None, overrides: Sequence[st
             raise ValueError(f"{path} is damaged ({damage}); name another checkpoint of the run")
         recorded = RunFolder(path.resolve().parents[1]).config
         return _of_checkpoint(checkpoint, config_file or (recorded if recorded.is_file() else None), overrides)
+    if not path.exists() and len(path.parts) > 1 and path.parent.is_dir():
+        raise ValueError(f"{target} does not exist; name a run's folder, a checkpoint's, or a model")
     name = path.resolve().name if path.exists() else target.replace("/", "_")
     return _with_model(name, target, config_file, overrides)
 

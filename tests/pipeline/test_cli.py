@@ -55,7 +55,7 @@ def test_the_gpu_job_says_what_is_missing_and_what_runs_here() -> None:
 def test_a_missing_model_says_how_to_get_it() -> None:
     ended = run("examples/math/gsm8k_rl.py", "--config", CPU_PRESET, "model.path=.nowhere/SmolLM2-135M-Instruct")
     assert ended.returncode == 2
-    assert "python scripts/smollm2.py" in ended.stderr and len(ended.stderr.splitlines()) == 1
+    assert "make smollm2" in ended.stderr and len(ended.stderr.splitlines()) == 1
 
 
 def test_the_script_without_a_config_says_its_usage() -> None:

@@ -104,3 +104,19 @@ def test_an_interruption_of_the_queue_stops_what_runs(tmp_path, number):
     finally:
         signal.signal(signal.SIGINT, before)
     assert (tmp_path / "v0" / "stopped").exists()
+
+
+def test_where_there_is_no_live_table_every_change_is_a_line(tmp_path):
+    lines = [line.rstrip() for line in _run(_jobs(tmp_path, FINISHES, "raise SystemExit(1)")).splitlines()]
+    told = [line for line in lines if line.startswith("v")]
+    assert told[:2] == ["v0, seed 1: running", "v0, seed 1: finished"]
+    assert told[2:] == ["v1, seed 1: running", f"v1, seed 1: failed, see {tmp_path / 'v1' / 'run.log'}"]
+
+
+def test_an_interruption_says_how_to_go_on(tmp_path, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(JobQueue, "_tell", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="the same command goes on, and finished runs are kept"):
+        _run(_jobs(tmp_path, "import time; time.sleep(60)"))

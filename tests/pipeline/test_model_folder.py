@@ -31,7 +31,7 @@ def test_a_whole_folder_and_a_hub_name_pass(tmp_path: Path) -> None:
     [
         ("/nowhere/at/all", "name an existing folder"),
         ("./nowhere", "name an existing folder"),
-        (".nowhere/SmolLM2-135M-Instruct", "python scripts/smollm2.py"),
+        (".nowhere/SmolLM2-135M-Instruct", "make smollm2"),
         (".nowhere/quickstart", "make quickstart"),
         (".nowhere/quickstart-seed2/model", "make quickstart"),
     ],

@@ -7,6 +7,7 @@ import ray
 from ray._private import auto_init_hook, ray_constants
 
 from configs.schema import Config
+from pipeline.failures import RunFailed
 from pipeline.placement import start_ray
 
 
@@ -31,3 +32,22 @@ def test_sigterm_does_after_the_start_of_ray_what_it_did_before(monkeypatch):
         assert ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER is True
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_start_that_times_out_is_tried_once_more(monkeypatch):
+    """Ray gives its processes 30 s, which a busy machine may exceed."""
+    tries = []
+
+    def slow(**settings):
+        tries.append(settings)
+        if len(tries) < fails:
+            raise Exception("The current node timed out during startup. This could happen because …")
+
+    monkeypatch.setattr(ray, "init", slow)
+    fails = 2
+    start_ray(Config())
+    assert len(tries) == 2
+    fails = 9
+    with pytest.raises(RunFailed, match="Ray did not start in time, twice: this machine is too busy"):
+        start_ray(Config())
+    assert len(tries) == 4

@@ -146,3 +146,12 @@ def test_commands_print_results_and_refuse_in_one_sentence(tmp_path):
         assert refused.exit_code == 2
         assert "is no folder" in refused.stderr
         assert refused.stderr.count("\n") == 1
+
+
+def test_a_run_without_a_step_is_starting_or_has_ended(tmp_path, locked):
+    run = write_run(tmp_path / "a", [], CONFIG)
+    with pytest.raises(ValueError, match=r"a ended before its first step.*command starts it again"):
+        read_status(run, now=0.0)
+    locked(run, str(os.getpid()))
+    with pytest.raises(ValueError, match=rf"a is starting \(process {os.getpid()}\): no step is finished yet"):
+        read_status(run, now=0.0)

@@ -56,3 +56,8 @@ def test_missing_evaluation_is_not_a_zero():
 def test_one_seed_says_that_the_spread_is_unknown(n):
     a = variant_result("a", runs([1.0] * n, [0.1] * n, [0.1] * n))
     assert table_rows([a, a])[1].differs == "unknown (one seed)"
+
+
+def test_one_seed_has_no_spread_and_a_short_time_is_in_seconds():
+    row = table_rows([variant_result("reuse", runs([42.4], [0.5], [0.25]))])[0]
+    assert (row.training_time, row.task_reward, row.eval_reward) == ("42 s", "0.500", "0.250")

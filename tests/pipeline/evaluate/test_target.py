@@ -67,3 +67,8 @@ def test_a_model_is_asked_all_of_gsm8k_unless_a_config_says_otherwise(tmp_path, 
     assert found.config.eval.num_samples == 1319
     found = resolve_target("Qwen/Qwen2.5-0.5B", run / "config.yaml", [])
     assert found.config.rollout.sampling.temperature == 0.7 and found.config.eval.num_samples == 256
+
+
+def test_a_folder_that_is_not_there_is_no_name_on_the_hub(run):
+    with pytest.raises(ValueError, match="nope does not exist; name a run's folder, a checkpoint's, or a model"):
+        resolve_target(str(run.parent / "nope"), None, [])
