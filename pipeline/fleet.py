@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,6 +88,8 @@ class Fleet:
         self._limits = limits
         self._slots = [Slot(i) for i in range(num_workers)]
         self._broadcast, self._first_version = broadcast, first_version
+        self.renew: Callable[[WeightUpdate], Awaitable[WeightUpdate]] | None = None
+        """Publishes weights that a worker could not load once more; set where they lie in files."""
         self._latest: WeightUpdate | None = None
         self._published = asyncio.Condition()
         self._restarts: set[asyncio.Task[None]] = set()
@@ -221,7 +223,7 @@ class Fleet:
         try:
             return await self._update_actor(actor, slot, update)
         except (ray.exceptions.RayError, TimeoutError) as error:
-            self.replace(slot, incarnation, f"update to version {update.version} failed: {told(error)}")
+            self.replace(slot, incarnation, f"update to version {update.version} failed: {told(error)}", renew=True)
             return None
 
     async def _update_actor(self, actor: ActorHandle, slot: Slot, update: WeightUpdate) -> UpdateReport:
@@ -232,23 +234,41 @@ class Fleet:
             slot.changed.notify_all()
         return report
 
-    def replace(self, slot: Slot, incarnation: int, reason: str) -> None:
-        """Kill the process and start another from the published weights, unless that was done or the fleet closes."""
+    def replace(self, slot: Slot, incarnation: int, reason: str, renew: bool = False) -> None:
+        """Kill the process and start another from the published weights, unless that was done or the fleet closes.
+
+        `renew`: those weights may be what it failed on.
+        """
         if self._closing or slot.incarnation != incarnation or slot.actor is None:
             return
         ray.kill(slot.actor)
         slot.actor = None
         self._event(f"rollout worker {slot.index}: {reason}")
-        task = asyncio.ensure_future(self._restart(slot))
+        task = asyncio.ensure_future(self._restart(slot, renew))
         self._restarts.add(task)
         task.add_done_callback(self._restarts.discard)
 
-    async def _restart(self, slot: Slot) -> None:
+    async def _renew_published(self) -> None:
+        latest = self._latest
+        if self.renew is None or latest is None:
+            return
+        try:
+            renewed = await self.renew(latest)
+        except (RunFailed, ray.exceptions.RayError, OSError) as error:
+            self._event(f"version {latest.version} could not be published again: {told(error)}")
+            return
+        if self._latest is latest:  # else a newer version was published meanwhile
+            self._latest = renewed
+
+    async def _restart(self, slot: Slot, renew: bool) -> None:
         async with slot.changed:
             slot.changed.notify_all()
         while slot.num_restarts < self._limits.max_restarts:
             slot.num_restarts += 1
             started = time.monotonic()
+            if renew:
+                await self._renew_published()
+            renew = True
             try:
                 await self._start(slot)
             except (ray.exceptions.RayError, TimeoutError) as error:

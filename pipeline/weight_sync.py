@@ -12,7 +12,7 @@ from rollout.types import UpdateReport, WeightUpdate
 
 
 class WeightSync:
-    """One ordering invariant: publish v whole → update workers to v → only then delete v−1.
+    """One ordering invariant: publish v whole → update workers to v → only then delete what was before.
 
     ```
     sync = WeightSync(trainer, fleet, probe, folder)
@@ -28,7 +28,10 @@ class WeightSync:
         """`folder`: where weights travel as files, in shared memory; None: the fleet broadcasts them."""
         self._trainer, self._fleet, self._probe, self._folder = trainer, fleet, probe_token_ids, folder
         self._current: Path | None = None
-        self._previous: Path | None = None
+        self._outdated: list[Path] = []
+        self._num_renewed = 0
+        if folder is not None:
+            fleet.renew = self.renew
         self._update: WeightUpdate | None = None
         self._task: asyncio.Task[list[UpdateReport]] | None = None
 
@@ -42,8 +45,29 @@ class WeightSync:
         directory = self._folder / f"v{version}"
         directory.mkdir()
         self._update = await self._trainer.publish(version, str(directory), self._probe)
-        self._previous, self._current = self._current, directory
+        self._replace_current(directory)
         return time.monotonic() - started
+
+    async def renew(self, update: WeightUpdate) -> WeightUpdate:
+        """Publish once more what a worker could not load, for its files may be damaged.
+
+        Unchanged when the trainer has begun another step: the next version is on its way then.
+        """
+        assert self._folder is not None
+        async with self._trainer.turn:
+            if not self._trainer.holds(update.version):
+                return update
+            self._num_renewed += 1
+            directory = self._folder / f"v{update.version}-again-{self._num_renewed}"
+            directory.mkdir()
+            self._update = await self._trainer.publish(update.version, str(directory), self._probe)
+            self._replace_current(directory)
+            return self._update
+
+    def _replace_current(self, directory: Path) -> None:
+        if self._current is not None:
+            self._outdated.append(self._current)  # a worker may still be reading it
+        self._current = directory
 
     def start_update(self, on_done: Callable[[], None]) -> None:
         """Let the workers load what was published last; they go on generating around the pause.
@@ -65,9 +89,9 @@ class WeightSync:
             return []
         reports = await self._task
         self._task = None
-        if self._previous is not None:
-            shutil.rmtree(self._previous, ignore_errors=True)
-            self._previous = None
+        for directory in self._outdated:
+            shutil.rmtree(directory, ignore_errors=True)
+        self._outdated = []
         return reports
 
     def close(self) -> None:

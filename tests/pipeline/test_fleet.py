@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+from dataclasses import replace
 
 import pytest
 import ray
@@ -253,5 +254,35 @@ def test_a_restart_can_be_cancelled_where_its_process_cannot_be_killed(actors, m
         restart.cancel()
         await settle()
         assert restart.cancelled() and len(actors) == 2
+
+    asyncio.run(body())
+
+
+def test_weights_that_a_worker_could_not_load_are_published_again(actors):
+    """The files may be damaged, and the trainer may be waiting for samples and publish nothing newer."""
+    asked = []
+
+    async def renew(damaged):
+        asked.append(damaged)
+        return replace(damaged, buckets=("again",))
+
+    def prepare(actor, nth):
+        whole = actor._update
+
+        def load(given):
+            if given.buckets != ("again",):
+                raise ray.exceptions.RaySystemError("file not fully covered")
+            return whole(given)
+
+        actor.update = Method(load)
+
+    async def body():
+        fleet = make_fleet(actors, prepare=prepare)
+        fleet.renew = renew
+        await fleet.start()
+        assert await fleet.update(update(1)) == []
+        await settle()
+        assert [slot.serving for slot in fleet.slots] == [True] and fleet.num_restarts == 1
+        assert [u.version for u in asked] == [1] and actors[1].updates == [1]
 
     asyncio.run(body())

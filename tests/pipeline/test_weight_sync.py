@@ -1,0 +1,52 @@
+"""What lies in shared memory while versions come and go."""
+
+import asyncio
+from types import SimpleNamespace
+
+from pipeline.weight_sync import WeightSync
+from rollout.types import WeightUpdate
+
+
+class Trainer:
+    def __init__(self):
+        self.turn, self.held = asyncio.Lock(), None
+
+    def holds(self, version):
+        return self.held == version
+
+    async def publish(self, version, directory, probe):
+        self.held = version
+        return WeightUpdate(version, (f"{directory}/bucket",), (), probe, ())
+
+
+async def no_reports(update):
+    return []
+
+
+def folders(root):
+    return sorted(p.name for p in root.iterdir())
+
+
+def test_weights_are_published_again_only_while_the_trainer_holds_them(tmp_path):
+    async def body():
+        trainer, fleet = Trainer(), SimpleNamespace(renew=None, update=no_reports)
+        sync = WeightSync(trainer, fleet, (1, 2), tmp_path)
+        await sync.publish(1)
+        first = WeightUpdate(1, (f"{tmp_path}/v1/bucket",), (), (1, 2), ())
+        again = await fleet.renew(first)
+        assert again.version == 1 and again.buckets == (f"{tmp_path}/v1-again-1/bucket",)
+        assert folders(tmp_path) == ["v1", "v1-again-1"]  # somebody may still be reading v1
+        trainer.held = None  # another step has begun
+        assert await fleet.renew(again) is again
+        await sync.publish(2)
+        sync.start_update(lambda: None)
+        await sync.finish_update()
+        assert folders(tmp_path) == ["v2"]
+
+    asyncio.run(body())
+
+
+def test_where_weights_are_sent_there_is_nothing_to_publish_again():
+    fleet = SimpleNamespace(renew=None)
+    WeightSync(Trainer(), fleet, (1,), None)
+    assert fleet.renew is None
