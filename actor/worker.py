@@ -8,11 +8,10 @@ from typing import Any
 import torch
 
 from actor.batch import Denominators, TrainSequence
-from actor.host_memory import give_back_freed_memory
 from actor.process_group import LOOPBACK, device, join, leave, open_meeting_point
+from configs import host_memory
 from configs.schema import Config
 
-TRIM_EVERY = 10  # steps
 _MIB = 1 << 20
 
 
@@ -75,8 +74,8 @@ class TrainerWorker:
     ) -> dict[str, Any]:
         """See `Trainer.train_step`: `metrics` (this rank's part) and `timings`."""
         result: dict[str, Any] = self._started.train_step(version, minibatches, denominators)
-        if version % TRIM_EVERY == 0:
-            give_back_freed_memory()
+        if version % host_memory.EVERY == 0:
+            host_memory.give_back_freed_memory()
         return result
 
     def score(self, sequences: list[list[TrainSequence]], of_reference: bool = False) -> list[list[float]]:

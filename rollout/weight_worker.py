@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from configs import host_memory
 from rollout.errors import WeightMismatch
 from rollout.weight_check import compare_function, compare_values, plan_sources
 from rollout.weight_shards import local_shard
@@ -44,6 +45,8 @@ class WeightWorker:
         self.weight_transfer_engine.sent = {}
         if problems:
             raise WeightMismatch("; ".join(f"{name}: {what}" for name, what in problems.items()))
+        if version % host_memory.EVERY == 0:
+            host_memory.give_back_freed_memory()
         return num_checked
 
 

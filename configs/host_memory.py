@@ -1,13 +1,16 @@
 """Freed memory back to the system.
 
-Packed rows have another length every step, and the C allocator keeps what is freed for blocks of the same size that
-never come: a trainer on a CPU holds twice what it needs, and grows for hundreds of steps until it does.
+Batches have another size every step, and the C allocator keeps what is freed for blocks of the same size that never
+come: on a CPU, trainer and engine hold hundreds of megabytes that nobody uses, and grow for hundreds of steps until
+they do.
 """
 
 import ctypes
 import ctypes.util
 from functools import cache
 from typing import Any
+
+EVERY = 10  # versions
 
 
 def give_back_freed_memory() -> bool:

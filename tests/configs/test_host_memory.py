@@ -5,7 +5,7 @@ import sys
 
 CODE = """
 import psutil, torch
-from actor.host_memory import give_back_freed_memory
+from configs.host_memory import give_back_freed_memory
 private = lambda: (lambda m: m.rss - m.shared)(psutil.Process().memory_info())
 blocks = [torch.ones(16_000) for _ in range(1600)]  # 64 kB each, from the heap
 kept = blocks[-1]  # at its end, so that the heap cannot shrink
