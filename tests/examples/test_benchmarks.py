@@ -85,7 +85,7 @@ def test_a_case_in_its_own_process_has_a_limit_to_its_time():
 
 @pytest.mark.parametrize("way", ["full", "chunked"])
 def test_the_memory_benchmark_tells_peak_and_what_is_left_behind(way):
-    vocabulary, tokens, chunk = 49_152, 64, 16
+    vocabulary, tokens, chunk = 49_152, 96, 48
     shape = [str(n) for n in (vocabulary, tokens, chunk, 1)]
     rise = in_own_process("examples.benchmarks.logprob_memory", ["--case", way, *shape], limit_s=100.0)
     gradient, logits = 4 * vocabulary * 576, 4 * vocabulary

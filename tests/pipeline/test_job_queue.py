@@ -93,7 +93,7 @@ def test_an_interruption_of_the_queue_stops_what_runs(tmp_path, number):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt():
-        while not (tmp_path / "v0" / "ready").exists():
+        while jobs[0].process is None or not (tmp_path / "v0" / "ready").exists():
             time.sleep(0.05)
         os.kill(os.getpid(), number)
 
