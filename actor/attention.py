@@ -63,13 +63,13 @@ def _attend(
 
 def _one_by_one(run: Run, part: tuple[torch.Tensor, ...], window: int | None, scaling: float | None) -> torch.Tensor:
     """Each completion behind the shared prompt as if it had a prompt of its own; the prompt's output is the first's."""
-    outputs = []
-    for response in range(len(run.responses)):
-        index = run.index(response).to(part[0].device)
-        q, k, v = (x.index_select(2, index) for x in part)
-        bias = None if window is None else PackedRow.of([len(index)]).bias(0, window, q)
+    prompts, *completions = zip(*(x.split([run.prompt, *run.responses], dim=2) for x in part), strict=True)
+    outputs: list[torch.Tensor] = []
+    for completion in completions:
+        q, k, v = (torch.cat(both, dim=2) for both in zip(prompts, completion, strict=True))
+        bias = None if window is None else PackedRow.of([q.shape[2]]).bias(0, window, q)
         out = _attend(q, k, v, bias, scaling)
-        outputs.append(out if response == 0 else out[:, :, run.prompt :])
+        outputs.append(out[:, :, run.prompt :] if outputs else out)
     return torch.cat(outputs, dim=2)
 
 

@@ -31,11 +31,6 @@ class Run:
         """Tokens of its longest sequence."""
         return self.prompt + max(self.responses)
 
-    def index(self, response: int) -> torch.Tensor:
-        """[P + R] where in the run the tokens of one sequence stand."""
-        start = self.prompt + sum(self.responses[:response])
-        return torch.cat([torch.arange(self.prompt), torch.arange(start, start + self.responses[response])])
-
     def mask(self, window: int | None) -> torch.Tensor:
         """[num_tokens, num_tokens] bool, true where a token (row) sees another (column)."""
         lengths = [self.prompt, *self.responses]

@@ -9,7 +9,7 @@ import torch
 
 from actor.batch import Denominators, TrainSequence
 from actor.process_group import LOOPBACK, device, join, leave, open_meeting_point
-from configs import host_memory
+from configs.host_memory import give_back_when_due
 from configs.schema import Config
 
 _MIB = 1 << 20
@@ -74,8 +74,7 @@ class TrainerWorker:
     ) -> dict[str, Any]:
         """See `Trainer.train_step`: `metrics` (this rank's part) and `timings`."""
         result: dict[str, Any] = self._started.train_step(version, minibatches, denominators)
-        if version % host_memory.EVERY == 0:
-            host_memory.give_back_freed_memory()
+        give_back_when_due(version)
         return result
 
     def score(self, sequences: list[list[TrainSequence]], of_reference: bool = False) -> list[list[float]]:

@@ -13,6 +13,12 @@ from typing import Any
 EVERY = 10  # versions
 
 
+def give_back_when_due(version: int) -> None:
+    """Now and then, as weights go from version to version."""
+    if version % EVERY == 0:
+        give_back_freed_memory()
+
+
 def give_back_freed_memory() -> bool:
     """Return what the allocator keeps beyond what is in use; False where the C library has no way to (not glibc)."""
     trim = _malloc_trim()

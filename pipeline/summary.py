@@ -29,12 +29,10 @@ class Summary:
 
     def in_words(self) -> str:
         """What came of it, and what to do next."""
-        rewards = [e.get("eval/reward") for e in (self.eval_before, self.eval_after) if e]
-        held_out = (
-            f"; held-out reward {rewards[0]:.3f} → {rewards[1]:.3f}"
-            if len(rewards) == 2 and all(r is not None for r in rewards)
-            else ""
-        )
+        held_out = ""
+        if self.eval_before and self.eval_after:
+            before, after = self.eval_before["eval/reward"], self.eval_after["eval/reward"]
+            held_out = f"; held-out reward {before:.3f} → {after:.3f}"
         return f"finished after {self.num_steps} steps{held_out}; `proxrl report {self.run_dir}` shows its curves"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from configs import host_memory
+from configs.host_memory import give_back_when_due
 from rollout.errors import WeightMismatch
 from rollout.weight_check import compare_function, compare_values, plan_sources
 from rollout.weight_shards import local_shard
@@ -45,8 +45,7 @@ class WeightWorker:
         self.weight_transfer_engine.sent = {}
         if problems:
             raise WeightMismatch("; ".join(f"{name}: {what}" for name, what in problems.items()))
-        if version % host_memory.EVERY == 0:
-            host_memory.give_back_freed_memory()
+        give_back_when_due(version)
         return num_checked
 
 

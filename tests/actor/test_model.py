@@ -8,29 +8,20 @@ import pytest
 import torch
 from transformers import Qwen2Config
 
-from actor.attention import PACKED_ATTENTION, packed_attention, register_packed_attention
+from actor.attention import PACKED_ATTENTION, packed_attention
 from actor.head import LogprobHead
-from actor.model import _without_dropout, build_policy, load_policy
+from actor.model import _without_dropout, load_policy
 from actor.packed_rows import PackedRow
 from actor.packing import pack
 from configs.actor_schema import ActorConfig
 from configs.schema import ModelConfig
-from tests.actor.tiny_policy import save_tiny_model, sequences, tiny_model
+from tests.actor.tiny_policy import packed_policy, save_tiny_model, sequences, single_logprobs, tiny_model
 
 TEMPERATURE = 0.7
 
 
-def _policy(attention=PACKED_ATTENTION, tied=True, **actor):
-    register_packed_attention()
-    return build_policy(tiny_model(tied, attention), ActorConfig(logprob_chunk_tokens=5, **actor))
-
-
-def _single(model, sequence):
-    """float64 logprobs of one sequence's response by a plain forward: rows P-1 … P-1+R-1."""
-    ids = torch.tensor([sequence.prompt_token_ids + sequence.response_token_ids])
-    p, r = len(sequence.prompt_token_ids), len(sequence.response_token_ids)
-    log_p = (model(ids).logits[0].double() / TEMPERATURE).log_softmax(-1)
-    return log_p[p - 1 : p - 1 + r].gather(1, torch.tensor(sequence.response_token_ids)[:, None])[:, 0]
+def _singles(model, batch):
+    return torch.cat([single_logprobs(model, s, TEMPERATURE) for s in batch])
 
 
 def _padded(model, batch):
@@ -62,14 +53,14 @@ def _gradients(module):
 @pytest.mark.parametrize("tied", [True, False])
 def test_packed_equals_padded_equals_single(attention, checkpointing, tied):
     batch = sequences(7)
-    policy = _policy(attention, tied, gradient_checkpointing=checkpointing)
+    policy = packed_policy(attention, tied, gradient_checkpointing=checkpointing)
     logprobs, entropy = policy(pack(batch), TEMPERATURE)
     assert entropy is None
     loss = _loss(logprobs, batch)
     loss.backward()
-    for score in (lambda m: torch.cat([_single(m, s) for s in batch]), lambda m: _padded(m, batch)):
+    for score in (_singles, _padded):
         model = tiny_model(tied)
-        want = score(model)
+        want = score(model, batch)
         torch.testing.assert_close(logprobs.double(), want, atol=1e-5, rtol=0)
         want_loss = _loss(want, batch)
         torch.testing.assert_close(loss.double(), want_loss, atol=1e-5, rtol=0)
@@ -81,20 +72,20 @@ def test_packed_equals_padded_equals_single(attention, checkpointing, tied):
 
 def test_a_row_does_not_depend_on_its_neighbours():
     batch = sequences(5)
-    policy = _policy()
+    policy = packed_policy()
     alone = torch.cat([policy(pack([s]))[0] for s in batch])
     torch.testing.assert_close(policy(pack(batch))[0], alone, atol=1e-5, rtol=0)
 
 
 def test_the_forward_with_and_without_gradient_is_the_same_to_the_bit():
-    policy, batch = _policy(), pack(sequences(6))
+    policy, batch = packed_policy(), pack(sequences(6))
     with torch.no_grad():
         before = policy(batch, TEMPERATURE)[0]
     assert torch.equal(before, policy(batch, TEMPERATURE, want_entropy=True)[0].detach())
 
 
 def test_only_rows_that_predict_response_tokens_reach_the_head():
-    policy, batch = _policy(), sequences(6)
+    policy, batch = packed_policy(), sequences(6)
     rows = []
     policy.inner.lm_head.register_forward_pre_hook(lambda _, args: rows.append(args[0].shape[0]))
     policy(pack(batch))
@@ -102,14 +93,14 @@ def test_only_rows_that_predict_response_tokens_reach_the_head():
 
 
 def test_the_tied_head_is_the_embedding_itself():
-    policy = _policy()
+    policy = packed_policy()
     assert isinstance(policy.inner.lm_head, LogprobHead)
     assert policy.inner.lm_head.weight is policy.inner.model.embed_tokens.weight
     assert "causal_lm.lm_head.weight" not in dict(policy.named_parameters())
 
 
 def test_an_empty_micro_batch_runs_forward_and_backward():
-    policy = _policy()
+    policy = packed_policy()
     logprobs, _ = policy(pack([]))
     assert logprobs.shape == (0,)
     logprobs.sum().backward()
@@ -117,7 +108,7 @@ def test_an_empty_micro_batch_runs_forward_and_backward():
 
 
 def test_bfloat16_body_has_a_float32_head():
-    policy = _policy().bfloat16()
+    policy = packed_policy().bfloat16()
     seen = []
     policy.inner.lm_head.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
     batch = pack(sequences(3))
@@ -132,7 +123,7 @@ def test_bfloat16_body_has_a_float32_head():
 def test_kept_tokens_reach_the_head():
     batch = sequences(3)
     kept = [replace(s, kept_token_ids=tuple((t, (t + 1) % 50) for t in s.response_token_ids)) for s in batch]
-    policy = _policy()
+    policy = packed_policy()
     full, renormalized = policy(pack(batch))[0], policy(pack(kept))[0]
     assert bool((renormalized > full).all()) and bool((renormalized <= 0).all())
 
@@ -163,7 +154,7 @@ def test_loading_switches_dropout_off():
 def test_load_policy_reads_a_folder(tiny_model_path):
     policy = load_policy(ModelConfig(path=tiny_model_path, dtype="float32"), ActorConfig())
     batch = sequences(2)
-    want = torch.cat([(_single(tiny_model(), s)) for s in batch])
+    want = _singles(tiny_model(), batch)
     torch.testing.assert_close(policy(pack(batch), TEMPERATURE)[0].double(), want, atol=1e-5, rtol=0)
     assert policy.training
 

@@ -6,34 +6,26 @@ import pytest
 import torch
 
 from actor import attention
-from actor.attention import PACKED_ATTENTION, packed_attention, register_packed_attention
+from actor.attention import packed_attention
 from actor.metrics import to_floats
-from actor.model import PolicyNetwork, build_policy
+from actor.model import PolicyNetwork
 from actor.packed_rows import PackedRow, Run
 from actor.packing import pack, plan
-from configs.actor_schema import ActorConfig
-from tests.actor.tiny_policy import denominators, sequences, tiny_model
+from tests.actor.tiny_policy import (
+    denominators,
+    packed_policy,
+    sequences,
+    sharing_prompts,
+    single_logprobs,
+    tiny_model,
+)
 
 TEMPERATURE = 0.7
 
 
 def groups(num_groups=3, n=4, seed=0):
     """`n` completions of each prompt, of different lengths."""
-    batch = sequences(num_groups * n, seed)
-    return [replace(s, prompt_token_ids=batch[i // n * n].prompt_token_ids, group=i // n) for i, s in enumerate(batch)]
-
-
-def policy(**actor):
-    register_packed_attention()
-    return build_policy(tiny_model(True, PACKED_ATTENTION), ActorConfig(logprob_chunk_tokens=5, **actor))
-
-
-def alone(model, sequence):
-    """float64 logprobs of one sequence's response by transformers' own forward."""
-    ids = torch.tensor([sequence.prompt_token_ids + sequence.response_token_ids])
-    p, r = len(sequence.prompt_token_ids), len(sequence.response_token_ids)
-    log_p = (model(ids).logits[0].double() / TEMPERATURE).log_softmax(-1)
-    return log_p[p - 1 : p - 1 + r].gather(1, torch.tensor(sequence.response_token_ids)[:, None])[:, 0]
+    return sharing_prompts(sequences(num_groups * n, seed), n)
 
 
 def test_the_row_by_hand():
@@ -77,13 +69,13 @@ def test_the_mask_by_hand():
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_shared_equals_single_in_logprobs_loss_and_gradient(monkeypatch, dense_tokens, checkpointing):
     monkeypatch.setattr(attention, "DENSE_TOKENS", dense_tokens)
-    batch, shared, model = groups(), policy(gradient_checkpointing=checkpointing), tiny_model(True)
+    batch, shared, model = groups(), packed_policy(gradient_checkpointing=checkpointing), tiny_model(True)
     packed = pack(batch, share_prompts=True)
     assert len(packed.input_ids) < sum(s.num_tokens for s in batch)
     advantages = torch.tensor([a for s in batch for a in s.advantages])
     logprobs = shared(packed, TEMPERATURE)[0]
     (logprobs * advantages).mean().backward()
-    want = torch.cat([alone(model, s) for s in batch])
+    want = torch.cat([single_logprobs(model, s, TEMPERATURE) for s in batch])
     torch.testing.assert_close(logprobs.double(), want, atol=1e-5, rtol=0)
     (want * advantages).mean().backward()
     own = {n.removeprefix("causal_lm."): p.grad for n, p in shared.named_parameters()}
@@ -104,7 +96,8 @@ def test_attention_against_every_sequence_by_itself_in_float64(monkeypatch, dens
     start = 0
     for run in runs:
         for response in range(len(run.responses)):
-            index = start + run.index(response)
+            first = run.prompt + sum(run.responses[:response])
+            index = start + torch.tensor([*range(run.prompt), *range(first, first + run.responses[response])])
             own = [x[:, :, index].double() for x in (q, *(x.repeat_interleave(2, dim=1) for x in (k, v)))]
             scores = own[0] @ own[1].transpose(-1, -2) / 8**0.5
             i, j = torch.arange(len(index))[:, None], torch.arange(len(index))

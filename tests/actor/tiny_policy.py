@@ -1,12 +1,16 @@
 """A tiny random Qwen2 and random training sequences, the same in every process of a test."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from actor.attention import PACKED_ATTENTION, register_packed_attention
 from actor.batch import Denominators, TrainSequence
+from actor.model import PolicyNetwork, build_policy
 from configs.actor_schema import ActorConfig
 from configs.schema import Config, ModelConfig
 
@@ -63,6 +67,25 @@ def sequences(n: int, seed: int = 0, version: int = 3, longest: int = 12) -> lis
             )
         )
     return out
+
+
+def sharing_prompts(batch: list[TrainSequence], n: int) -> list[TrainSequence]:
+    """The same sequences, every `n` of them as completions of one prompt."""
+    return [replace(s, prompt_token_ids=batch[i // n * n].prompt_token_ids, group=i // n) for i, s in enumerate(batch)]
+
+
+def packed_policy(attention: str = PACKED_ATTENTION, tied: bool = True, **actor: Any) -> PolicyNetwork:
+    """The tiny model as the trainer has it; keywords are settings of `actor`."""
+    register_packed_attention()
+    return build_policy(tiny_model(tied, attention), ActorConfig(logprob_chunk_tokens=5, **actor))
+
+
+def single_logprobs(model: Qwen2ForCausalLM, sequence: TrainSequence, temperature: float) -> torch.Tensor:
+    """float64 logprobs of one sequence's response by a plain forward: rows P-1 … P-1+R-1."""
+    ids = torch.tensor([sequence.prompt_token_ids + sequence.response_token_ids])
+    p, r = len(sequence.prompt_token_ids), len(sequence.response_token_ids)
+    log_p = (model(ids).logits[0].double() / temperature).log_softmax(-1)
+    return log_p[p - 1 : p - 1 + r].gather(1, torch.tensor(sequence.response_token_ids)[:, None])[:, 0]
 
 
 def denominators(parts: list[TrainSequence]) -> Denominators:

@@ -2,7 +2,6 @@
 
 import pickle
 import socket
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from safetensors.torch import load_file
 from actor.metrics import merge, to_floats
 from actor.packing import plan
 from configs.actor_schema import ActorConfig
-from tests.actor.tiny_policy import denominators, save_tiny_model, sequences, tiny_config
+from tests.actor.tiny_policy import denominators, save_tiny_model, sequences, sharing_prompts, tiny_config
 
 pytestmark = pytest.mark.engine
 
@@ -42,8 +41,7 @@ def _train(worker, rank: int, num_ranks: int, versions: range):
     """Steps over pairs that share a prompt; one minibatch leaves a rank without sequences."""
     result = None
     for version in versions:
-        batch = sequences(8, seed=version, version=version)
-        batch = [replace(s, prompt_token_ids=batch[i // 2 * 2].prompt_token_ids) for i, s in enumerate(batch)]
+        batch = sharing_prompts(sequences(8, seed=version, version=version), 2)
         minibatches = [batch[:7], batch[7:]]
         shares = plan(minibatches, num_ranks, BUDGET)
         result = worker.train_step(version, shares[rank], [denominators(m) for m in minibatches])
