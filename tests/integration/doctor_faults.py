@@ -84,7 +84,8 @@ def broken_pack(right: Callable[..., Any], fault: str) -> Callable[..., Any]:
             sequences = [replace(s, prompt_token_ids=s.prompt_token_ids[-1:]) for s in sequences]
         if fault == "renormalize":
             sequences = [replace(s, kept_token_ids=None) for s in sequences]
-        batch = right(sequences, share_prompts and fault != "positions")
+        # These two move along the row, where the token before is one of the same sequence only without shared prompts.
+        batch = right(sequences, share_prompts and fault not in ("positions", "shift"))
         if fault == "shift":
             batch = replace(
                 batch, response_index=batch.predictor_index, predictor_index=(batch.predictor_index - 1).clamp_min(0)
