@@ -26,6 +26,9 @@ def check_address(config: Config) -> None:
         raise refused(
             "scheduler.address", s.address, "is ignored under scheduler.type=local", "set scheduler.type=ray or drop it"
         )
+    if s.address not in (None, "auto") and not re.fullmatch(r"[^/\s]+:\d{1,5}", str(s.address)):
+        remedy = "write HOST:PORT as `ray start` prints it, and start the run on a machine of the cluster"
+        raise refused("scheduler.address", s.address, "is no address of a cluster", remedy)
 
 
 def check_model_path(config: Config) -> None:
@@ -75,8 +78,9 @@ def check_system_prompt(config: Config) -> None:
 def check_import_paths(config: Config) -> None:
     paths = {"reward.function": config.reward.function, "rollout.episode": config.rollout.episode}
     for key, path in paths.items():
-        if path is not None and not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", path):
-            raise refused(key, path, "is no import path", "write module:function, such as my_task.reward:score")
+        if path is not None and not re.fullmatch(r"([A-Za-z_][\w.]*|.*\.py):[A-Za-z_][\w.]*", path):
+            remedy = "write module:function or file.py:function, such as my_task.reward:score"
+            raise refused(key, path, "is no import path", remedy)
 
 
 def check_eval_data(config: Config) -> None:

@@ -95,7 +95,7 @@ def _import_module(module_name: str, import_path: str, key: str) -> ModuleType:
         raise refused(
             key, import_path, f"needs the module {missing!r}, which is not installed", f"install {missing}"
         ) from error
-    except Exception as error:  # user code runs here and may raise anything
+    except (Exception, SystemExit) as error:  # user code runs here and may raise anything
         raise refused(
             key, import_path, f"fails to import ({type(error).__name__}: {error})", f"mend {module_name}"
         ) from error

@@ -63,6 +63,8 @@ def _loads(text: str, where: str, name: str) -> Any:
         raise ValueError(f"{place} is not valid JSON ({error.msg}): {text.strip()[:60]!r}; mend {name}") from error
     except RecursionError as error:
         raise ValueError(f"{where} nests too deeply; mend {name}") from error
+    except ValueError as error:  # a number of thousands of digits
+        raise ValueError(f"{where} cannot be read ({str(error).partition(';')[0]}); mend {name}") from error
 
 
 def _is_json(text: str) -> bool:

@@ -169,7 +169,10 @@ class RewardPool:
             process.send([job.frame for job in batch], self._timeout_s)
             while open_jobs:
                 outcomes = process.receive(self._timeout_s)
-                self._finish([(open_jobs.popleft(), outcome) for outcome in outcomes])
+                num_asked = len(open_jobs)
+                self._finish([(open_jobs.popleft(), outcome) for outcome in outcomes[:num_asked]])
+                if len(outcomes) > num_asked:
+                    self._drop_process(index)  # it answers what nobody asked
             return
         except TimeoutError:
             reason = "timeout"

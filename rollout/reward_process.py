@@ -34,7 +34,7 @@ class RewardProcess:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # killed as a group, with whatever a reward started
             )
-        self._reader = FrameReader(self._connection)
+        self._reader, self._num_answers, self._is_out_of_step = FrameReader(self._connection), 0, False
         self._wait_until_ready()
 
     @property
@@ -72,10 +72,20 @@ class RewardProcess:
 
         Raises:
             TimeoutError: when nothing arrives.
-            EOFError, OSError: when the child is gone.
+            EOFError, OSError: when the child is gone, or had answered something else than it was asked.
         """
+        if self._is_out_of_step:
+            raise EOFError("it has answered something else than it was asked")
         self._connection.settimeout(limit_s)
-        return [decode_outcome(payload) for payload in self._reader.read()]
+        outcomes: list[Outcome] = []
+        for payload in self._reader.read():
+            answer = decode_outcome(payload)
+            if answer is None or answer[0] != self._num_answers:
+                self._is_out_of_step = True  # those before it are good
+                break
+            self._num_answers += 1
+            outcomes.append(answer[1])
+        return outcomes
 
     def kill(self) -> None:
         """End the child and what it started, at once; waits that go on elsewhere see it gone."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 FailureReason = Literal["raised", "not_a_number", "not_finite", "timeout", "died", "not_started"]
 
 _LENGTH = struct.Struct("!I")
-_REWARD = struct.Struct("!d")
+_ANSWER = struct.Struct("!Qd")
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,22 @@ def request_frame(arguments: tuple[Any, ...], optional: dict[str, Any]) -> bytes
     return _LENGTH.pack(len(payload)) + payload
 
 
-def outcome_frame(outcome: Outcome) -> bytes:
-    """One answer. Not pickled: a process that ran code on model output is not trusted with that."""
+def outcome_frame(outcome: Outcome, number: int) -> bytes:
+    """The answer to the call of that number; 0 comes before the first.
+
+    Not pickled: a process that ran code on model output is not trusted with that.
+    """
     text = f"{outcome.reason or ''}\0{outcome.error or ''}".encode("utf-8", "replace")
-    return _LENGTH.pack(_REWARD.size + len(text)) + _REWARD.pack(outcome.reward) + text
+    return _LENGTH.pack(_ANSWER.size + len(text)) + _ANSWER.pack(number, outcome.reward) + text
 
 
-def decode_outcome(payload: bytes) -> Outcome:
-    """The outcome in the payload of a frame."""
-    reward = _REWARD.unpack_from(payload)[0]
-    reason, _, error = payload[_REWARD.size :].decode("utf-8", "replace").partition("\0")
-    return Outcome(reward, reason or None, error or None)  # type: ignore[arg-type]
+def decode_outcome(payload: bytes) -> tuple[int, Outcome] | None:
+    """The number and the outcome in the payload of a frame; None where it is no outcome."""
+    if len(payload) < _ANSWER.size:
+        return None
+    number, reward = _ANSWER.unpack_from(payload)
+    reason, _, error = payload[_ANSWER.size :].decode("utf-8", "replace").partition("\0")
+    return number, Outcome(reward, reason or None, error or None)  # type: ignore[arg-type]
 
 
 class FrameReader:

@@ -25,15 +25,16 @@ MAX_ERROR_CHARS = 500
 def main() -> None:
     """Answer requests until the worker closes the socket or is gone."""
     descriptor, parent, import_path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    this = os.getpid()
     end_with_parent(parent)
     connection = socket.socket(fileno=descriptor)
     try:
         function = resolve_reward_function(import_path)
     except ValueError as error:
-        connection.sendall(outcome_frame(Outcome(reason="not_started", error=str(error))))
+        connection.sendall(outcome_frame(Outcome(reason="not_started", error=str(error)), 0))
         return
-    connection.sendall(outcome_frame(READY))
-    reader = FrameReader(connection)
+    connection.sendall(outcome_frame(READY, 0))
+    reader, number = FrameReader(connection), 0
     while True:
         try:
             payloads = reader.read()
@@ -41,7 +42,10 @@ def main() -> None:
             return
         for payload in payloads:
             # One answer before the next reward begins, or a hang would be laid at the wrong one's door.
-            connection.sendall(outcome_frame(evaluate(function, payload)))
+            number, outcome = number + 1, evaluate(function, payload)
+            if os.getpid() != this:
+                os._exit(0)  # the reward has forked, and this is its child: there is one answer to a call
+            connection.sendall(outcome_frame(outcome, number))
 
 
 def end_with_parent(parent: int) -> None:

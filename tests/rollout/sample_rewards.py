@@ -9,6 +9,18 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from rollout.reward_wire import Outcome, outcome_frame
+
+
+def fork_and(what: str) -> float:
+    """The child goes back into the caller, as one does that forgets to end it, or `exits`."""
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+    elif what == "exits":
+        sys.exit(0)
+    return 1.0 if child else 2.0
+
 
 def obey(prompt: str, completion: str, answer: str, row: Mapping[str, Any]) -> Any:
     """Does what `completion` says."""
@@ -29,6 +41,11 @@ def obey(prompt: str, completion: str, answer: str, row: Mapping[str, Any]) -> A
             raise KeyError("no such thing")
         case "exit":
             sys.exit(0)
+        case "fork":
+            return fork_and(argument)
+        case "forge":
+            os.write(int(sys.argv[1]), outcome_frame(Outcome(9.0), int(argument)))
+            return 1.0
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case "die_once":

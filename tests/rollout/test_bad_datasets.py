@@ -82,6 +82,13 @@ BAD = {
     ),
     "empty prompt": Bad(r"line 2: the column 'question' \(dataset.prompt_column\) is empty", with_prompt("")),
     "blank prompt": Bad(r"line 2: .* is empty", with_prompt(" \n\t")),
+    "half a character": Bad(
+        r"line 2: .* holds half a character \(\\ud83d\); write it whole", with_prompt("a \ud83d b")
+    ),
+    "half a character in a message": Bad(
+        r"line 2: .* holds half a character", with_prompt([USER | {"content": "\ude00"}]), chat_template=CHATML
+    ),
+    "number without end": Bad(r"line 1 cannot be read \(.*digits.*\); mend a\.jsonl", '{"n": ' + "7" * 5000 + "}\n"),
     "null prompt": Bad(r"line 2: .* is null, neither a string nor", with_prompt(None)),
     "number as prompt": Bad(r"line 2: .* is int '7', neither a string nor", with_prompt(7)),
     "object as prompt": Bad(r"line 2: .* is dict", with_prompt(USER)),

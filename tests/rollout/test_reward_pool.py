@@ -141,6 +141,23 @@ def test_a_reward_that_kills_its_process_fails_alone() -> None:
         assert rewards.stats().num_failed == {"died": 2}
 
 
+@pytest.mark.parametrize("child", ["returns", "exits"])
+def test_a_child_that_a_reward_leaves_behind_answers_nothing(child: str) -> None:
+    with pool() as rewards:
+        results = score_all(rewards, "number 5", f"fork {child}", "number 7", "number 8")
+        assert [r.reward for r in results] == [5.0, 1.0, 7.0, 8.0]
+        assert not any(r.failed for r in results)
+
+
+@pytest.mark.parametrize("forged", ["2", "7"])
+def test_a_forged_answer_spoils_none_of_other_calls(forged: str) -> None:
+    """Neither of those before it, in the same batch, nor of those after it."""
+    with pool() as rewards:
+        around = score_all(rewards, "number 5", f"forge {forged}", "number 7", "number 8")
+        assert [around[i] for i in (0, 2, 3)] == [RewardResult(5.0), RewardResult(7.0), RewardResult(8.0)]
+        assert score_all(rewards, "number 9") == [RewardResult(9.0)]
+
+
 def test_a_process_that_dies_of_something_else_loses_no_reward(tmp_path: Path) -> None:
     with pool() as rewards:
         assert score_all(rewards, f"die_once {tmp_path / 'mark'}", "number 2") == [RewardResult(1.0), RewardResult(2.0)]
