@@ -42,14 +42,17 @@ class VllmV1Engine:
 
     async def start(self) -> None:
         limit = Deadline(self._config.rollout.startup_timeout_s)
-        await limit.wait(asyncio.to_thread(self._build), f"the engine of rollout worker {self._worker} to start")
+        await self._open(limit)
         await limit.wait(self._llm.update_weight_version(str(self.version)), "the engine to label its first weights")
         self.model_facts = (await limit.wait(self._llm.collective_rpc("describe_model"), "the engine's own account"))[0]
         self._require_fp32_head()
-        slots = self.engine_args["max_num_seqs"] - 1  # one is kept for the probe
-        self._slots = asyncio.Semaphore(max(1, slots))
         if self.engine_args["weight_transfer_config"]["backend"] == "proxrl_shared_memory":
             await limit.wait(self._init_transfer(), "the weight receiver to start")
+
+    async def _open(self, limit: Deadline) -> None:
+        await limit.wait(asyncio.to_thread(self._build), f"the engine of rollout worker {self._worker} to start")
+        slots = self.engine_args["max_num_seqs"] - 1  # one is kept for the probe
+        self._slots = asyncio.Semaphore(max(1, slots))
 
     def _build(self) -> None:
         from vllm.platforms import current_platform
@@ -101,7 +104,10 @@ class VllmV1Engine:
         params = sampling_params(sampling, self._end_token_ids, self._vocab_size)
         async with self._slots:
             output = await self._request(request_id, prompt_token_ids, params)
-        completion = to_completion(output.outputs[0], sampling, self._vocab_size)
+        return await self._once_verified(to_completion(output.outputs[0], sampling, self._vocab_size))
+
+    async def _once_verified(self, completion: Completion) -> Completion:
+        """The completion, as soon as every version that it holds was proved."""
         if completion.versions and completion.versions[-1] > self.version:
             await self._settled.wait()
             self._require_usable()
@@ -148,7 +154,10 @@ class VllmV1Engine:
             self._require_usable()
             if update.version <= self.version:
                 raise ValueError(f"update to version {update.version}, but the engine is at version {self.version}")
-            return await InFlightUpdate(self, self._llm, self._config, self._worker, update).run()
+            return await self._in_flight(update).run()
+
+    def _in_flight(self, update: WeightUpdate) -> InFlightUpdate:
+        return InFlightUpdate(self, self._llm, self._config, self._worker, update)
 
     def begin_unverified(self) -> None:
         """From here on tokens of a version that is not yet probed may be sampled."""

@@ -30,7 +30,11 @@ def system_versions() -> set[str]:
 
 def missing_requirements(extension: ElfObject, available: set[str]) -> list[Requirement]:
     """Strong requirements on libstdc++ that `available` does not meet."""
-    return [r for r in extension.requirements() if r.library == LIBRARY and not r.weak and r.version not in available]
+    return [
+        needed
+        for needed in extension.requirements()
+        if needed.library == LIBRARY and not needed.weak and needed.version not in available
+    ]
 
 
 def weakened(extension: ElfObject, missing: list[Requirement], name: str) -> ElfObject:

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollout.engines.finished_output import FinishedOutput
+from rollout.engines.received_weights import plain_update
 from rollout.engines.version_boundaries import Span
+from rollout.types import WeightUpdate
 
 Command = Callable[[Any], Any]  # gets vLLM's engine
 
@@ -91,6 +93,10 @@ class V0Loop:
         """Call a method of every worker, between two steps."""
         result: list[Any] = await self._call(lambda engine: engine.model_executor.collective_rpc(method, args=args))
         return result
+
+    async def load(self, update: WeightUpdate) -> None:
+        """Let every worker load the published weights, between two steps."""
+        await self.collective_rpc("load_published", plain_update(update))
 
     def shutdown(self) -> None:
         """End the thread after the step that runs."""

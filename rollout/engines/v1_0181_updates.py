@@ -5,7 +5,6 @@ from typing import Any
 from rollout.engines.received_weights import plain_update
 from rollout.engines.request_book import Census
 from rollout.engines.version_boundaries import VersionBoundaries
-from rollout.in_flight_update import InFlightUpdate
 from rollout.types import WeightUpdate
 
 
@@ -47,10 +46,3 @@ class PausableV1:
 def _our_name(internal: str) -> str:
     """vLLM 0.18.1 appends a dash and a random suffix to each request id."""
     return internal.rpartition("-")[0]
-
-
-class InFlightUpdateV1(InFlightUpdate):
-    """The same phases; only how the weights reach the worker processes differs."""
-
-    async def _load(self) -> None:
-        await self._wait(self._llm.load(self._update), f"the weights of version {self._update.version}")
