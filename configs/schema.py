@@ -26,7 +26,10 @@ class SchedulerConfig:
     device: Literal["auto", "gpu", "cpu"] = doc(
         "auto", "auto takes GPUs where there are some; gpu never falls back; cpu computes there even in bfloat16."
     )
-    address: str | None = doc(None, "Ray address to join when type is ray; null means 'auto'.")
+    address: str | None = doc(
+        None,
+        "HOST:PORT of the Ray cluster to join when type is ray; null: this machine's, or that of RAY_ADDRESS.",
+    )
 
 
 @dataclass

@@ -12,15 +12,15 @@ from actor.worker import TrainerWorker
 from configs.schema import Config
 from pipeline.broadcast import Broadcast, TransferShape
 from pipeline.console import RunConsole
-from pipeline.fleet import Fleet, FleetLimits
+from pipeline.fleet import Fleet
 from pipeline.hardware import num_cores
 from pipeline.placement import Placement, cpu_share, on_one_machine
 from pipeline.ray_session import ray_session
 from pipeline.run_folder import RunFolder
+from pipeline.slot import FleetLimits
 from pipeline.trainer_group import TrainerGroup
 from pipeline.weight_backend import with_backend
 from pipeline.weight_sync import WeightSync
-from rollout.engines.registry import worker_options
 from rollout.types import UNVERIFIED, Prompt
 from rollout.worker import RolloutWorker
 
@@ -76,14 +76,15 @@ async def started(
                 sync.close()
 
 
-def start_trainer(config: Config, placement: Placement) -> TrainerGroup:
-    """The processes of the trainer ranks; `TrainerGroup.start` loads the model."""
-    threads = str(cpu_share(config, num_cores()).trainer_threads)
-    remote = ray.remote(TrainerWorker)
+def start_trainer(
+    config: Config, placement: Placement, worker_class: type[TrainerWorker] | None = None
+) -> TrainerGroup:
+    """The processes of the trainer ranks, each a `TrainerWorker`; `TrainerGroup.start` loads the model."""
+    threads = cpu_share(config, num_cores()).trainer_threads
+    remote = ray.remote(worker_class or TrainerWorker)
 
     def spawn(rank: int, world_size: int) -> Any:
-        options = placement.trainer_options(rank, {"OMP_NUM_THREADS": threads})
-        return remote.options(**options).remote(config, rank, world_size)
+        return remote.options(**placement.trainer_options(rank, threads)).remote(config, rank, world_size)
 
     limits = config.rollout.startup_timeout_s, config.actor.timeout_s
     return TrainerGroup(spawn, config.actor.num_workers, *limits, loopback=on_one_machine(config))
@@ -108,15 +109,11 @@ def start_fleet(
 
     `first_version` labels the weights from disk: 0 where there is no trainer whose weights could prove them.
     """
-    extra = worker_options(config.rollout.engine)
     remote = ray.remote(RolloutWorker)
+    options = [placement.rollout_options(worker, threads) for worker in range(config.rollout.num_workers)]
 
     def spawn(worker: int) -> Any:
-        options = placement.rollout_options(worker, {"OMP_NUM_THREADS": str(threads)})
-        env = options["runtime_env"]["env_vars"] | extra.get("env_vars", {})
-        runtime_env = extra.get("runtime_env", {}) | {"env_vars": env}
-        options |= {"runtime_env": runtime_env, "max_concurrency": 4096}
-        return remote.options(**options).remote(config, worker, first_version)
+        return remote.options(**options[worker]).remote(config, worker, first_version)
 
     sync = config.rollout.weight_sync
     limits = FleetLimits(

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import ray
 
+from pipeline.remote_errors import told
 from pipeline.trainer_group import TrainerGroup
 from rollout.transfer_group import transfer_places
 from rollout.types import TransferPlace, WeightUpdate
@@ -63,7 +64,7 @@ class Broadcast:
                 await self._transfer(formed)
             except (ray.exceptions.RayError, TimeoutError) as error:
                 self._members = ()
-                self._on_event(f"the broadcast of version {update.version} failed: {_last_line(error)}")
+                self._on_event(f"the broadcast of version {update.version} failed: {told(error)}")
             except BaseException:
                 for task in receiving:
                     task.cancel()
@@ -84,7 +85,3 @@ class Broadcast:
         if not formed:
             await self._trainer.join_transfer(self._places[0], self._shape.limit_s)
         await self._trainer.broadcast(self._shape.limit_s)
-
-
-def _last_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs.schema import Config
-from pipeline.fleet import Fleet, WorkerLost
+from pipeline.fleet import Fleet
+from pipeline.slot import WorkerLost
 from rollout.dataset import PromptSet, load_prompts
 from rollout.dataset_source import DatasetKeys
 from rollout.model_files import context_length

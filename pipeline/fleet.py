@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import ray
@@ -13,57 +12,9 @@ from ray.actor import ActorHandle
 from pipeline.broadcast import Broadcast
 from pipeline.failures import RunFailed
 from pipeline.remote_errors import told
+from pipeline.slot import DEATHS, FleetLimits, NoWorkersLeft, Slot, WorkerLost, bounded
 from rollout.errors import EngineUnusable
 from rollout.types import UNVERIFIED, Group, Prompt, Sampling, UpdateReport, WeightUpdate
-
-DEATHS = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError, ray.exceptions.RaySystemError)
-"""How Ray tells that a process is gone; a process that is out of memory counts as dead."""
-
-
-class WorkerLost(RuntimeError):
-    """A rollout worker died, hung or was discarded while it held a request."""
-
-
-class NoWorkersLeft(RunFailed):
-    """Every rollout worker was given up."""
-
-
-@dataclass
-class Slot:
-    """One rollout worker's place; `incarnation` counts the processes that have filled it."""
-
-    index: int
-    actor: ActorHandle | None = None
-    incarnation: int = 0
-    verified_version: int = UNVERIFIED
-    running: int = 0
-    num_restarts: int = 0
-    given_up: bool = False
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-
-    @property
-    def serving(self) -> bool:
-        return self.actor is not None
-
-    def state(self) -> str:
-        """For people: what the worker does, and which version it has proved to hold."""
-        if self.serving:
-            version = f"version {self.verified_version}" if self.verified_version >= 0 else "no proved version yet"
-            return f"worker {self.index}: {version}, {self.running} groups in flight"
-        if self.given_up:
-            return f"worker {self.index}: given up after {self.num_restarts} restarts"
-        return f"worker {self.index}: starting" + (f" (restart {self.num_restarts})" if self.num_restarts else "")
-
-
-@dataclass(frozen=True)
-class FleetLimits:
-    """How long a worker may take, and how often one may be replaced."""
-
-    startup_s: float
-    request_s: float
-    update_s: float
-    max_restarts: int
 
 
 class Fleet:
@@ -128,7 +79,7 @@ class Fleet:
         actor = self._spawn(slot.index)
         try:
             what = f"the engine of rollout worker {slot.index} to start"
-            info: dict[str, Any] = await _bounded(actor.start.remote(), self._limits.startup_s, what)
+            info: dict[str, Any] = await bounded(actor.start.remote(), self._limits.startup_s, what)
             slot.verified_version = self._first_version
             # Newer weights may be published while this one loads, so look again after each update.
             while self._latest is not None and self._latest.version > slot.verified_version:
@@ -178,7 +129,7 @@ class Fleet:
         try:
             what = f"group {group_id} of rollout worker {slot.index}"
             ref = actor.generate_group.remote(group_id, prompt, epoch, sampling, n, score)
-            group: Group = await _bounded(ref, self._limits.request_s, what)
+            group: Group = await bounded(ref, self._limits.request_s, what)
             await self._until_verified(slot, incarnation, group.newest_version)
             return group
         except (*DEATHS, EngineUnusable, MemoryError, TimeoutError) as error:
@@ -228,7 +179,7 @@ class Fleet:
 
     async def _update_actor(self, actor: ActorHandle, slot: Slot, update: WeightUpdate) -> UpdateReport:
         what = f"weight update {update.version} of rollout worker {slot.index}"
-        report: UpdateReport = await _bounded(actor.update.remote(update), self._limits.update_s, what)
+        report: UpdateReport = await bounded(actor.update.remote(update), self._limits.update_s, what)
         async with slot.changed:
             slot.verified_version = update.version
             slot.changed.notify_all()
@@ -292,12 +243,3 @@ class Fleet:
             await asyncio.wait(closing, timeout=timeout_s)
         for actor in actors:
             ray.kill(actor)
-
-
-async def _bounded(ref: Any, limit_s: float, what: str) -> Any:
-    try:
-        # `asyncio.wait_for` would lose a cancellation that comes together with the result (Python 3.11).
-        async with asyncio.timeout(limit_s):
-            return await asyncio.wrap_future(ref.future())
-    except TimeoutError:
-        raise TimeoutError(f"waited {limit_s:g} s for {what}") from None

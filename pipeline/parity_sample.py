@@ -10,9 +10,10 @@ from actor.metrics import Metrics, merge
 from actor.mismatch import mismatch_metrics
 from actor.packing import pack, plan
 from configs.schema import Config
-from pipeline.fleet import Fleet, WorkerLost
+from pipeline.fleet import Fleet
 from pipeline.reference_scores import to_score
 from pipeline.rollouts import train_sampling
+from pipeline.slot import WorkerLost
 from pipeline.trainer_group import TrainerGroup
 from rollout.types import Group, Prompt
 

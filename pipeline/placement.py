@@ -1,22 +1,21 @@
-"""Ray: start or join it, and place trainer ranks (packed) and rollout workers (spread)."""
+"""Places of trainer ranks (packed) and rollout workers (spread) on the machines of a Ray cluster."""
 
-import os
-import signal
 from dataclasses import dataclass
 from typing import Any
 
 import ray
 import torch
-from ray._private import auto_init_hook, ray_constants
 from ray.util.placement_group import PlacementGroup, placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from configs.schema import Config
-from pipeline.failures import RunFailed
 from pipeline.process_log import ENV_LOG_FILE
 from pipeline.run_folder import RunFolder
+from pipeline.weight_backend import weight_backend
+from rollout.engines.registry import worker_options
 
 PLACEMENT_TIMEOUT_S = 120.0
+ROLLOUT_CALLS = 4096  # that a rollout worker answers at the same time: one waits for each prompt in flight
 
 
 @dataclass(frozen=True)
@@ -39,97 +38,65 @@ def on_one_machine(config: Config) -> bool:
     return config.scheduler.type == "local"
 
 
-def start_ray(config: Config) -> None:
-    """Start a Ray of the run's own (scheduler.type=local) or join a cluster (ray)."""
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    # Ray lowers the priority of its workers by 15; ours are the job itself and share the machine as equals.
-    os.environ.setdefault("RAY_worker_niceness", "0")
-    # What a worker leaves behind when it is killed, also a process that hangs, is killed with it.
-    os.environ.setdefault("RAY_process_group_cleanup_enabled", "1")
-    # A call after the end of the run is a mistake; by default Ray would start again for it, and stay.
-    # The environment variables of these two switches are read when Ray is imported, which is before this.
-    auto_init_hook.enable_auto_connect = False
-    # Ray's own handler would answer SIGTERM, by which a run is asked to end, with a dump and an abort.
-    ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER = True
-    common: dict[str, Any] = {
-        "log_to_driver": False,
-        "logging_level": "ERROR",
-        "runtime_env": {"worker_process_setup_hook": "pipeline.process_setup.set_up"},
-    }
-    if config.scheduler.type == "ray":
-        _init(address=config.scheduler.address or "auto", **common)
-        return
-    # Nothing of a local run is for other machines: by this switch, meant for desktops, all of Ray listens on loopback.
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    ray_constants.ENABLE_RAY_CLUSTER = False  # read from the environment when Ray was imported
-    # Actors are sized by us; a small machine still has to hold every rank and worker.
-    slots = config.actor.num_workers + config.rollout.num_workers
-    _init(
-        address="local",
-        num_cpus=max(os.cpu_count() or 1, slots),
-        num_gpus=torch.cuda.device_count(),
-        include_dashboard=False,
-        **common,
-    )
-
-
-def _init(**settings: Any) -> None:
-    """`ray.init`, after which SIGTERM still does what it did: Ray would leave at once, without an end in order.
-
-    Raises:
-        RunFailed: Ray's processes did not start within its own limit of 30 s, at the second attempt either.
-    """
-    handler = signal.getsignal(signal.SIGTERM)
-    for attempt in (1, 2):
-        try:
-            ray.init(**settings)
-            break
-        except Exception as error:
-            if "timed out during startup" not in str(error):
-                raise
-            ray.shutdown()
-            if attempt == 2:
-                raise RunFailed("Ray did not start in time, twice: this machine is too busy for it now") from error
-    signal.signal(signal.SIGTERM, handler)
-
-
 class Placement:
     """The placement groups of a run, and Ray options for each of its processes; without `trains` it has no trainer."""
 
     def __init__(self, config: Config, folder: RunFolder, trains: bool = True) -> None:
         gpus = torch.cuda.is_available()
-        trainer = {"CPU": 1.0} | ({"GPU": 1.0} if gpus else {})
-        rollout = {"CPU": 1.0} | ({"GPU": float(config.rollout.tensor_parallel_size)} if gpus else {})
-        self._folder = folder
+        self._folder, self._engine = folder, config.rollout.engine
+        self.trainer_gpus = 1.0 if gpus else 0.0
+        self.rollout_gpus = float(config.rollout.tensor_parallel_size) if gpus else 0.0
+        wanted = config.rollout.weight_sync.backend
+        backend = weight_backend(wanted, self._engine, self.trainer_gpus, self.rollout_gpus)
+        here = {} if on_one_machine(config) or not trains or backend == "nccl" else _this_machine()
+        trainer, rollout = ({"CPU": 1.0} | here | _gpus(n) for n in (self.trainer_gpus, self.rollout_gpus))
         self._trainer = _reserve([trainer] * config.actor.num_workers, "PACK", "trainer ranks") if trains else None
         self._rollout = _reserve([rollout] * config.rollout.num_workers, "SPREAD", "rollout workers")
-        self.trainer_gpus, self.rollout_gpus = trainer.get("GPU", 0.0), rollout.get("GPU", 0.0)
 
-    def trainer_options(self, rank: int, env: dict[str, str]) -> dict[str, Any]:
+    def trainer_options(self, rank: int, threads: int) -> dict[str, Any]:
+        """Ray options of a trainer rank with that many CPU threads."""
         assert self._trainer is not None, "nothing is trained here"
-        return self._options(self._trainer, rank, self.trainer_gpus, f"trainer-{rank}", env)
+        return self._options(self._trainer, rank, self.trainer_gpus, f"trainer-{rank}", threads)
 
-    def rollout_options(self, worker: int, env: dict[str, str]) -> dict[str, Any]:
-        return self._options(self._rollout, worker, self.rollout_gpus, f"rollout-{worker}", env)
+    def rollout_options(self, worker: int, threads: int) -> dict[str, Any]:
+        """Ray options of a rollout worker with that many CPU threads, in its engine's environment.
 
-    def _options(
-        self, group: PlacementGroup, index: int, gpus: float, name: str, env: dict[str, str]
-    ) -> dict[str, Any]:
-        log = {ENV_LOG_FILE: str(self._folder.logs / f"{name}.log")}
+        Raises:
+            ConfigError: that environment is not ready.
+        """
+        engine = worker_options(self._engine)
+        options = self._options(self._rollout, worker, self.rollout_gpus, f"rollout-{worker}", threads)
+        env = options["runtime_env"]["env_vars"] | engine.get("env_vars", {})
+        runtime_env = engine.get("runtime_env", {}) | {"env_vars": env}
+        return options | {"runtime_env": runtime_env, "max_concurrency": ROLLOUT_CALLS}
+
+    def _options(self, group: PlacementGroup, index: int, gpus: float, name: str, threads: int) -> dict[str, Any]:
+        env = {"OMP_NUM_THREADS": str(threads), ENV_LOG_FILE: str(self._folder.logs / f"{name}.log")}
         return {
             "num_cpus": 1,
             "num_gpus": gpus,
-            "runtime_env": {"env_vars": env | log},
+            "runtime_env": {"env_vars": env},
             "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index),
         }
+
+
+def _gpus(number: float) -> dict[str, float]:
+    return {"GPU": number} if number else {}
+
+
+def _this_machine() -> dict[str, float]:
+    """A little of what only this machine has: weights that travel through its shared memory reach nobody else."""
+    return {f"node:{ray.util.get_node_ip_address()}": 0.001}
 
 
 def _reserve(bundles: list[dict[str, float]], strategy: str, what: str) -> PlacementGroup:
     group = placement_group(bundles, strategy=strategy)
     if not group.wait(PLACEMENT_TIMEOUT_S):
         have = ray.cluster_resources()
+        pinned = any(name.startswith("node:") for name in bundles[0])
+        where = ", all on this machine, through whose shared memory the weights travel" if pinned else ""
         raise ValueError(
-            f"the cluster has no room for {len(bundles)} {what} of {bundles[0]} each "
+            f"the cluster has no room for {len(bundles)} {what} of {bundles[0]} each{where} "
             f"(it holds CPU={have.get('CPU', 0):g}, GPU={have.get('GPU', 0):g}); "
             "lower actor.num_workers or rollout.num_workers, or add nodes"
         )

@@ -11,9 +11,10 @@ from pipeline.admission import Admission
 from pipeline.advantages import has_signal
 from pipeline.buffer import GroupBuffer
 from pipeline.failures import RunFailed
-from pipeline.fleet import Fleet, Slot, WorkerLost
+from pipeline.fleet import Fleet
 from pipeline.ledger import Event, Ledger
 from pipeline.run_state import RunState
+from pipeline.slot import Slot, WorkerLost
 from rollout.types import Group, Prompt, Sampling
 
 REWARD_WINDOW = 200

@@ -7,7 +7,8 @@
 /dev/shm/__KMP_REGISTERED_LIB_PID_UID   left by a killed process that used Intel's OpenMP
 ```
 A process that is killed outright removes nothing, so the run does it for its own; of a run that was killed itself, the
-next one does. What does not bear the run's name, or that of a process of its own, is never touched.
+next one does. On a cluster every trainer rank and rollout worker has such a folder on its own machine, and the run
+sends for what they leave when it ends. What bears no name of a run or of a process of its own is never touched.
 """
 
 import fcntl
@@ -25,6 +26,7 @@ SHARED_MEMORY = Path("/dev/shm")
 PREFIX = "proxrl-"
 LOCK, HELD = "lock", "held.json"
 GRACE_S = 3.0  # Ray's processes are gone within a second after its end
+DEATH_S = 1.0
 
 
 class SharedMemory:
@@ -47,7 +49,8 @@ class SharedMemory:
 
     def note(self) -> None:
         """Remember what the run's living processes hold: call it when a process has come, or one has been lost."""
-        for process in psutil.Process().children(recursive=True):
+        this = psutil.Process()
+        for process in [this, *this.children(recursive=True)]:
             with suppress(OSError):  # it ended meanwhile
                 names = _blocks_of(process.pid)
                 self._held.setdefault(process.pid, {_openmp_file(process.pid)}).update(names)
@@ -61,14 +64,15 @@ class SharedMemory:
     def close(self) -> None:
         """Remove everything; the run's processes have been told to end."""
         end = time.monotonic() + GRACE_S
-        while time.monotonic() < end and any(_alive(pid) and _exist(self._base, n) for pid, n in self._held.items()):
+        others = {pid: names for pid, names in self._held.items() if pid != os.getpid()}
+        while time.monotonic() < end and any(_alive(pid) and _exist(self._base, n) for pid, n in others.items()):
             time.sleep(0.05)
         self.sweep()
         _remove_of(self._base, self.owner)
         self._lock.close()
 
 
-def remove_orphans(base: Path) -> None:
+def remove_orphans(base: Path = SHARED_MEMORY) -> None:
     """Remove what runs left that were killed outright: those whose lock nobody holds any more."""
     for folder in base.glob(f"{PREFIX}*-*"):
         try:
@@ -80,6 +84,12 @@ def remove_orphans(base: Path) -> None:
                 _remove_of(base, folder.name)
         except OSError:
             continue  # another run's, which lives, or another user's
+
+
+def remove_orphans_soon() -> None:
+    """The same once the processes that have just been killed are gone."""
+    time.sleep(DEATH_S)
+    remove_orphans()
 
 
 def _remove_of(base: Path, owner: str) -> None:

@@ -10,17 +10,15 @@ import ray
 
 from actor.worker import TrainerWorker
 from configs.schema import Config
-from pipeline.assembly import probe_token_ids
+from pipeline.assembly import probe_token_ids, start_trainer
 from pipeline.doctor.bench import Bench
 from pipeline.doctor.recording_worker import RecordingWorker
 from pipeline.doctor.sampler import Sampler
 from pipeline.hardware import num_cores
-from pipeline.placement import Placement, cpu_share, on_one_machine
+from pipeline.placement import Placement, cpu_share
 from pipeline.ray_session import ray_session
 from pipeline.run_folder import RunFolder
-from pipeline.trainer_group import TrainerGroup
 from rollout.dataset import load_prompts
-from rollout.engines.registry import worker_options
 from rollout.model_files import context_length
 from rollout.tokenizer import load_tokenizer
 from rollout.types import Prompt
@@ -76,7 +74,7 @@ async def started_bench(
     with ray_session(config) as memory:
         try:
             placement = Placement(config, folder)
-            trainer = _trainer(config, placement, trainer_class)
+            trainer = start_trainer(config, placement, trainer_class)
             sampler = _sampler(config, placement, rollout_class)
             await asyncio.gather(trainer.start(), sampler.start())
             memory.note()
@@ -89,22 +87,6 @@ async def started_bench(
                 trainer.close()
 
 
-def _trainer(config: Config, placement: Placement, trainer_class: type[TrainerWorker]) -> TrainerGroup:
-    threads = str(cpu_share(config, num_cores()).trainer_threads)
-    remote = ray.remote(trainer_class)
-
-    def spawn(rank: int, world_size: int) -> Any:
-        options = placement.trainer_options(rank, {"OMP_NUM_THREADS": threads})
-        return remote.options(**options).remote(config, rank, world_size)
-
-    limits = config.rollout.startup_timeout_s, config.actor.timeout_s
-    return TrainerGroup(spawn, 1, *limits, loopback=on_one_machine(config))
-
-
 def _sampler(config: Config, placement: Placement, rollout_class: type[RecordingWorker]) -> Sampler:
-    threads = str(cpu_share(config, num_cores()).rollout_threads)
-    extra = worker_options(config.rollout.engine)
-    options = placement.rollout_options(0, {"OMP_NUM_THREADS": threads})
-    env = options["runtime_env"]["env_vars"] | extra.get("env_vars", {})
-    options |= {"runtime_env": extra.get("runtime_env", {}) | {"env_vars": env}, "max_concurrency": 4096}
+    options = placement.rollout_options(0, cpu_share(config, num_cores()).rollout_threads)
     return Sampler(ray.remote(rollout_class).options(**options).remote(config, 0), config)

@@ -141,12 +141,20 @@ def _docker(words: Sequence[str]) -> None:
         _proxrl(words[image + 1 :])
 
 
+def _ray(words: Sequence[str]) -> None:
+    from ray.scripts.scripts import cli
+
+    assert words[0] in cli.commands, words
+    cli.commands[words[0]].make_context(f"ray {words[0]}", list(words[1:]))
+
+
 CHECKS: dict[str, Callable[[Sequence[str]], None]] = {
     "proxrl": _proxrl,
     "python": _python,
     "make": _make,
     "pip": _pip,
     "docker": _docker,
+    "ray": _ray,
     "python3.11": lambda words: None,  # makes an environment
     "git": lambda words: None,  # the address of the repository is the reader's
     "cd": lambda words: None,

@@ -28,6 +28,7 @@ RUN_BY = {
     "proxrl replay": ("tests/integration/test_replay.py", "replay("),
     "proxrl engines list": ("tests/docs/test_commands.py", '"engines", "list"'),
     "proxrl parity": ("tests/pipeline/parity/test_study_page.py", '"parity"'),
+    "ray start": ("tests/integration/test_cluster.py", '"start"'),
     "make quickstart": (COMMANDS_TEST, "examples.quickstart.quickstart"),
     "make env": (".ci/run", "make env"),
     "make test": (".ci/run", "make test"),
@@ -52,6 +53,7 @@ RUN_BY = {
 NOT_RUN = {
     "git": "the address of the repository is the reader's",
     "cd": "goes with git",
+    "ray get-auth-token": "writes into the home folder",
     "docker": "needs a Docker daemon",
     "python3.11 -m venv": "is Python's own",
     "make smollm2": "fetches a model",

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 import ray
 
-from pipeline.fleet import Fleet, FleetLimits, NoWorkersLeft, WorkerLost
+from pipeline.fleet import Fleet
+from pipeline.slot import FleetLimits, NoWorkersLeft, Slot, WorkerLost
 from rollout.errors import EngineUnusable
 from rollout.types import Sampling, UpdateReport, WeightUpdate
 from tests.pipeline.groups import group, prompts
@@ -206,8 +207,6 @@ def test_the_others_go_on_while_one_is_replaced(actors):
 
 
 def test_a_worker_tells_what_it_does():
-    from pipeline.fleet import Slot
-
     assert Slot(0).state() == "worker 0: starting"
     assert Slot(1, num_restarts=2).state() == "worker 1: starting (restart 2)"
     assert Slot(1, num_restarts=3, given_up=True).state() == "worker 1: given up after 3 restarts"

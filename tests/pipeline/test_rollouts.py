@@ -8,10 +8,10 @@ import pytest
 from configs.schema import Config
 from pipeline.admission import Admission
 from pipeline.failures import RunFailed
-from pipeline.fleet import WorkerLost
 from pipeline.json_lines import JsonLines, read_json_lines
 from pipeline.ledger import Ledger
 from pipeline.rollouts import Rollouts
+from pipeline.slot import WorkerLost
 from rollout.types import Group, Prompt
 from tests.pipeline.groups import prompts, trajectory
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.process_log import ENV_LOG_FILE
 from pipeline.process_setup import ENV_OWNER
 from pipeline.shared_memory import SHARED_MEMORY, SharedMemory, remove_orphans
 
@@ -23,8 +24,8 @@ def hold():
     Path(sys.argv[1]).write_text("ready")
     time.sleep(600)
 if __name__ == "__main__":
-    from pipeline.process_setup import name_semaphores
-    name_semaphores()
+    from pipeline.process_setup import set_up
+    set_up()
     get_context("spawn").Process(target=hold).start()
 """
 HOLD_A_BLOCK = """
@@ -118,6 +119,17 @@ def test_a_semaphore_of_a_killed_process_bears_the_runs_name_and_is_removed(star
     finally:
         memory.close()
     assert not list(SHARED_MEMORY.glob(f"*{memory.owner}*"))
+
+
+def test_on_a_cluster_a_process_has_a_name_of_its_own_and_anybody_removes_what_it_left(started, tmp_path):
+    child, _ = started(HOLD_A_LOCK, **{ENV_LOG_FILE: str(tmp_path / "log")})
+    own = f"proxrl-{child.pid}-"
+    assert list(SHARED_MEMORY.glob(f"sem.{own}*")) and list(SHARED_MEMORY.glob(f"{own}*"))
+    remove_orphans()
+    assert list(SHARED_MEMORY.glob(f"sem.{own}*")), "it lives"
+    kill(child)
+    remove_orphans()
+    assert not list(SHARED_MEMORY.glob(f"*{own}*"))
 
 
 def test_blocks_of_killed_processes_are_removed_and_those_of_living_ones_stay(started):
