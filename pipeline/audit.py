@@ -1,6 +1,6 @@
 """Proves from a run's ledger that no prompt was lost and none was trained on twice in an epoch."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +15,8 @@ class Audit:
     num_prompts: int = 0  # of the data set
     num_issued: int = 0
     num_consumed: int = 0
-    num_dropped: int = 0
-    num_requeued: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)  # groups by reason
+    requeued: Counter[str] = field(default_factory=Counter)  # groups by reason
     num_open: int = 0  # asked and not ended: in flight or in the buffer
     num_waiting: int = 0  # put back and not asked again yet
     problems: list[str] = field(default_factory=list)
@@ -32,18 +32,19 @@ class Auditor:
         self._waiting: dict[Key, str] = {}
         self._consumed: dict[Key, str] = {}
         self._seen: dict[int, set[str]] = defaultdict(set)  # prompts issued at least once, by epoch
+        self._has_dataset = False
 
     def read(self, row: Mapping[str, Any]) -> None:
         """Take one event."""
         event = row["event"]
         if event == "dataset":
-            self.result.num_prompts = row["num_prompts"]
+            self.result.num_prompts, self._has_dataset = int(row["num_prompts"]), True
             return
-        group, key = row["group_id"], (row["epoch"], row["prompt_id"])
+        group, key = row["group_id"], (int(row["epoch"]), row["prompt_id"])
         if event == "issued":
             self._issued(group, key)
         elif event != "finished":
-            self._ended(event, group, key)
+            self._ended(event, group, key, row.get("reason") or "no reason")
 
     def _issued(self, group: str, key: Key) -> None:
         self.result.num_issued += 1
@@ -57,15 +58,15 @@ class Auditor:
         self._asked[key], self._open[group] = group, key
         self._seen[key[0]].add(key[1])
 
-    def _ended(self, event: str, group: str, key: Key) -> None:
+    def _ended(self, event: str, group: str, key: Key, reason: str) -> None:
         if self._open.pop(group, None) is None:
             self._problem(f"group {group} was {event} without being open")
         self._asked.pop(key, None)
         if event == "requeued":
-            self.result.num_requeued += 1
+            self.result.requeued[reason] += 1
             self._waiting[key] = group
         elif event == "dropped":
-            self.result.num_dropped += 1
+            self.result.dropped[reason] += 1
         elif event == "consumed":
             self.result.num_consumed += 1
             if key in self._consumed:
@@ -74,6 +75,8 @@ class Auditor:
 
     def finish(self) -> Audit:
         """Check the epochs that are over: each prompt of the data set was asked at least once."""
+        if not self._has_dataset:
+            self._problem("the ledger does not begin with the size of the data set: its first lines are lost")
         self.result.num_open, self.result.num_waiting = len(self._open), len(self._waiting)
         newest = max(self._seen, default=0)
         for epoch, seen in sorted(self._seen.items()):
@@ -89,8 +92,11 @@ class Auditor:
 def audit(rows: Iterable[Mapping[str, Any]]) -> Audit:
     """Audit the objects of ledger.jsonl in the order in which they were written."""
     auditor = Auditor()
-    for row in rows:
-        auditor.read(row)
+    for number, row in enumerate(rows, 1):
+        try:
+            auditor.read(row)
+        except (KeyError, TypeError, ValueError):
+            auditor.result.problems.append(f"line {number} of the ledger is no event that a run writes")
     return auditor.finish()
 
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,9 +42,12 @@ class Checkpoint:
     def damage(self) -> str | None:
         """What is wrong with it in a few words, or None when every file is as it was written."""
         try:
-            manifest: dict[str, str] = json.loads((self.path / MANIFEST).read_text())
-        except (OSError, json.JSONDecodeError):
+            manifest = json.loads((self.path / MANIFEST).read_text())
+        except (OSError, ValueError):  # ValueError: no JSON, or not even text
             return "its manifest is missing or unreadable"
+        parts = {name.partition("/")[0] for name in manifest} if isinstance(manifest, dict) else set()
+        if not parts >= {RUN_STATE, POLICY, TRAINER}:
+            return "its manifest is not whole"
         for name, digest in manifest.items():
             file = self.path / name
             if not file.is_file():
@@ -64,11 +68,16 @@ class CheckpointStore:
         found = (p for p in self._root.glob("step-*") if p.name.removeprefix("step-").isdigit())
         return sorted((Checkpoint(p) for p in found), key=lambda c: c.step)
 
-    def newest_whole(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest undamaged checkpoint, and a sentence for each newer one passed over."""
+    def newest_whole(
+        self, damage_beside: Callable[[Checkpoint], str | None] = lambda checkpoint: None
+    ) -> tuple[Checkpoint | None, list[str]]:
+        """The newest undamaged checkpoint, and a sentence for each newer one passed over.
+
+        `damage_beside`: what else keeps a run from going on from a whole one.
+        """
         passed_over: list[str] = []
         for checkpoint in reversed(self.all()):
-            damage = checkpoint.damage()
+            damage = checkpoint.damage() or damage_beside(checkpoint)
             if damage is None:
                 return checkpoint, passed_over
             passed_over.append(f"{checkpoint.path} is damaged ({damage}); it is passed over")
@@ -87,15 +96,27 @@ class CheckpointStore:
         write_json(partial / RUN_STATE, run_state)
         files = sorted(p for p in partial.rglob("*") if p.is_file())
         write_json(partial / MANIFEST, {str(p.relative_to(partial)): _sha256(p) for p in files})
+        for written in (*partial.rglob("*"), partial):
+            to_disk(written)
         final = self._root / f"step-{step:06d}"
         shutil.rmtree(final, ignore_errors=True)
         os.replace(partial, final)
+        to_disk(self._root)
         # Newer ones were damaged and passed over; they would push whole ones out of the `keep` newest.
         for newer in [c for c in self.all() if c.step > step]:
             shutil.rmtree(newer.path, ignore_errors=True)
         for old in self.all()[: -self._keep]:
             shutil.rmtree(old.path, ignore_errors=True)
         return Checkpoint(final)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until a file, or a folder's list of names, would survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sha256(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -56,11 +56,28 @@ def finite(value: Any) -> Any:
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """All whole objects of a file; a last line cut short by a crash is left out."""
+    """All whole objects of a file; a last line that a crash has cut short is left out.
+
+    Raises:
+        ValueError: any other line is not one JSON object; names it.
+    """
+    return parse_json_lines(path.read_bytes(), str(path))
+
+
+def parse_json_lines(content: bytes, name: str) -> list[dict[str, Any]]:
+    """As `read_json_lines`, of what a file of that name holds."""
     rows = []
-    for line in path.read_text().splitlines():
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
         try:
-            rows.append(json.loads(line))
-        except json.JSONDecodeError:
-            break
+            row = json.loads(line)
+        except ValueError:  # JSONDecodeError, and UnicodeDecodeError
+            row = None
+        if not isinstance(row, dict):
+            raise ValueError(f"{name} is damaged: line {number} is not one JSON object; restore the file from a copy")
+        rows.append(row)
     return rows
+
+
+def last_step(rows: Iterable[Mapping[str, Any]]) -> int:
+    """The last step among rows of metrics; 0 where there is none."""
+    return max((row["step"] for row in rows if isinstance(row.get("step"), int)), default=0)

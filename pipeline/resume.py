@@ -1,21 +1,19 @@
 """Opens a run's folder: a new run, or one that goes on from its newest whole checkpoint."""
 
-import fcntl
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from configs.loader import save_config
 from configs.schema import Config
 from pipeline.admission import Admission
-from pipeline.checkpoints import Checkpoint, CheckpointStore
+from pipeline.checkpoints import Checkpoint, CheckpointStore, to_disk
 from pipeline.disk_room import check_room
 from pipeline.evaluation import Evaluation, held_out_prompts
+from pipeline.failures import disk_failure
 from pipeline.fleet import Fleet
 from pipeline.hardware import check_hardware
 from pipeline.head_size import check_head_size
@@ -24,16 +22,16 @@ from pipeline.ledger import Ledger
 from pipeline.model_weights import check_weights_fit
 from pipeline.rollouts import Rollouts
 from pipeline.run_folder import RunFolder
+from pipeline.run_lock import locked
+from pipeline.run_records import cut_records, drop_stale_summary, records_damage, require_nothing_to_lose
 from pipeline.run_state import RunState
+from pipeline.same_run import check_same_prompts, check_same_run, fingerprint
 from pipeline.trackers import Trackers
-from pipeline.trajectory_log import remove_trajectories_after
 from rollout.dataset import load_prompts
-from rollout.model_files import architecture, context_length, read_model_json
+from rollout.model_files import context_length, read_model_json
 from rollout.prompt_cursor import PromptCursor
 from rollout.tokenizer import load_tokenizer
 from rollout.types import Prompt
-
-LOCK = "lock"
 
 
 @dataclass
@@ -88,7 +86,9 @@ class Resumable:
         return rollouts
 
     def state(self, rollouts: Rollouts) -> RunState:
-        """Everything beside the trainer's own state that a resumed run needs."""
+        """Everything beside the trainer's own state that a resumed run needs; its records are on the disk then."""
+        to_disk(self.folder.metrics)
+        to_disk(self.folder.ledger)
         return RunState(
             version=self.version,
             cursor=rollouts.cursor_state(),
@@ -128,23 +128,6 @@ class Resumable:
         )
 
 
-def fingerprint(config: Config) -> dict[str, Any]:
-    """The settings that a resumed run may not change."""
-    return {
-        "model.path": config.model.path,
-        "model.dtype": config.model.dtype,
-        "model.architecture": architecture(config.model.path),
-        "dataset.path": config.dataset.path,
-        "dataset.split": config.dataset.split,
-        "run.seed": config.run.seed,
-        "train.batch_size": config.train.batch_size,
-        "rollout.sampling.n_samples": config.rollout.sampling.n_samples,
-        "actor.num_workers": config.actor.num_workers,
-        "actor.deepspeed.zero_stage": config.actor.deepspeed.zero_stage,
-        "actor.lora.rank": config.actor.lora.rank,
-    }
-
-
 @contextmanager
 def open_run(config: Config) -> Iterator[Resumable]:
     """Check the machine, read the data, lock the folder, find the checkpoint.
@@ -166,83 +149,73 @@ def open_run(config: Config) -> Iterator[Resumable]:
     )
     eval_prompts = held_out_prompts(config, tokenizer).prompts if config.eval.num_samples else []
     with ExitStack() as stack:
-        folder.create()
-        check_room(folder.root, config)
-        stack.enter_context(_locked(folder.root))
-        store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
-        checkpoint, restored = _find_checkpoint(store, folder, config)
-        _remove_after(folder, restored)
-        save_config(config, folder.config)
-        run = Resumable(
-            config=config,
-            folder=folder,
-            store=store,
-            metrics=stack.enter_context(JsonLines(folder.metrics)),
-            ledger=Ledger(stack.enter_context(JsonLines(folder.ledger))),
-            trackers=stack.enter_context(Trackers(config, folder, restored.version if restored else 0)),
-            train_prompts=train_prompts.prompts,
-            num_prompts_left_out=sum(train_prompts.num_dropped.values()),
-            eval_prompts=eval_prompts,
-            checkpoint=checkpoint,
-            restored=restored,
-        )
-        if restored is None:
-            run.ledger.record_dataset(len(run.train_prompts))
-        else:
+        with _files_of(folder):
+            folder.create()
+            check_room(folder.root, config)
+            stack.enter_context(locked(folder.root))
+            store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
+            checkpoint, restored = _find_checkpoint(store, folder, config)
+            if restored is not None:
+                check_same_prompts(folder, restored, config, train_prompts.prompts)
+        trackers = stack.enter_context(Trackers(config, folder, restored.version if restored else 0))
+        # All is checked: only now the folder is changed.
+        with _files_of(folder):
+            if restored is not None:
+                goes_on = restored.version < config.train.total_steps
+                drop_stale_summary(folder.summary, restored.version, goes_on)
+            cut_records(folder, restored)
+            save_config(config, folder.config)
+            run = Resumable(
+                config=config,
+                folder=folder,
+                store=store,
+                metrics=stack.enter_context(JsonLines(folder.metrics)),
+                ledger=Ledger(stack.enter_context(JsonLines(folder.ledger))),
+                trackers=trackers,
+                train_prompts=train_prompts.prompts,
+                num_prompts_left_out=sum(train_prompts.num_dropped.values()),
+                eval_prompts=eval_prompts,
+                checkpoint=checkpoint,
+                restored=restored,
+            )
+            if restored is None:
+                run.ledger.record_dataset(len(run.train_prompts))
+        if restored is not None:
             run.version, run.train_time_s = restored.version, restored.train_time_s
             run.eval_before, run.eval_after = restored.eval_before, restored.eval_after
         yield run
+
+
+@contextmanager
+def _files_of(folder: RunFolder) -> Iterator[None]:
+    """A file of the run that cannot be read or written is one sentence."""
+    try:
+        yield
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        why = disk_failure(error) or (
+            f"{error.strerror or error}{where}; move away what stands in its place, or choose another folder"
+        )
+        raise ValueError(f"run.dir={folder.root} cannot be used: {why}") from error
 
 
 def _find_checkpoint(
     store: CheckpointStore, folder: RunFolder, config: Config
 ) -> tuple[Checkpoint | None, RunState | None]:
     """The newest whole checkpoint of this very run; damaged ones are named and passed over."""
-    checkpoint, passed_over = store.newest_whole()
+
+    def damage_beside(checkpoint: Checkpoint) -> str | None:
+        try:
+            return records_damage(folder, RunState.from_json(checkpoint.run_state()))
+        except (KeyError, TypeError, ValueError):
+            return "its run.json is not one of this version of proxrl"
+
+    checkpoint, passed_over = store.newest_whole(damage_beside)
+    if checkpoint is None:
+        require_nothing_to_lose(folder, passed_over)
+        return None, None
     for sentence in passed_over:
         print(sentence)
-    if checkpoint is None:
-        return None, None
     restored = RunState.from_json(checkpoint.run_state())
-    _check_same(folder, restored, config)
+    check_same_run(folder, restored, config)
     return checkpoint, restored
-
-
-def _remove_after(folder: RunFolder, restored: RunState | None) -> None:
-    """Drop what was recorded after the checkpoint, so that no step is recorded twice."""
-    _cut(folder.metrics, restored.metrics_bytes if restored else 0)
-    _cut(folder.ledger, restored.ledger_bytes if restored else 0)
-    remove_trajectories_after(folder.trajectories, restored.version if restored else 0)
-
-
-@contextmanager
-def _locked(root: Path) -> Iterator[None]:
-    with (root / LOCK).open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            raise ValueError(
-                f"run.dir={root} is in use by process {file.read().strip() or '?'}; "
-                "wait for it or choose another folder"
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
-
-
-def _check_same(folder: RunFolder, restored: RunState, config: Config) -> None:
-    now = fingerprint(config)
-    for key, value in restored.fingerprint.items():
-        if key in now and now[key] != value:
-            raise ValueError(
-                f"{key}={now.get(key)!r} differs from {value!r} of the run in {folder.root}; "
-                "give it the old value, or choose another run.dir to start a new run"
-            )
-
-
-def _cut(path: Path, num_bytes: int) -> None:
-    """Drop what was written after the checkpoint, so that nothing is recorded twice."""
-    if path.exists():
-        os.truncate(path, num_bytes)

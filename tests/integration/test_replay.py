@@ -7,8 +7,9 @@ import ray
 
 from configs.schema import Config
 from pipeline.assembly import start_trainer
-from pipeline.placement import Placement, start_ray
+from pipeline.placement import Placement
 from pipeline.prepare_batch import prepare_batch
+from pipeline.ray_start import start_ray
 from pipeline.replay import replay, save_replay
 from pipeline.run_folder import RunFolder
 from tests.faults.run_process import make_inputs

@@ -1,5 +1,9 @@
 import json
+import os
 
+import pytest
+
+from pipeline import checkpoints
 from pipeline.checkpoints import CheckpointStore
 from pipeline.run_state import RunState
 from tests.pipeline.groups import group
@@ -62,3 +66,40 @@ def test_damaged_newer_checkpoints_do_not_push_out_whole_ones(tmp_path):
     (tmp_path / "step-000005" / "policy" / "weights.bin").write_bytes(b"")
     write(store, 4)  # a run that passed over step 5
     assert [c.step for c in store.all()] == [4]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe{", b"[]", b"[1]", b"5", b"{}", b'{"run.json": "0", "policy/a": "0"}']
+)
+def test_a_manifest_that_lists_nothing_whole_is_damage(tmp_path, content):
+    checkpoint = write(CheckpointStore(tmp_path, keep=2), 1)
+    assert checkpoint.damage() is None
+    (checkpoint.path / "manifest.json").write_bytes(content)
+    assert "its manifest is" in str(checkpoint.damage())
+
+
+def test_a_checkpoint_that_does_not_fit_the_rest_of_the_run_is_passed_over(tmp_path):
+    store = CheckpointStore(tmp_path, keep=2)
+    for step in (1, 2):
+        write(store, step)
+    found, passed_over = store.newest_whole(lambda c: "too new" if c.step == 2 else None)
+    assert found is not None and found.step == 1
+    assert passed_over == [f"{tmp_path / 'step-000002'} is damaged (too new); it is passed over"]
+
+
+def test_a_checkpoint_is_on_the_disk_before_it_bears_its_name(tmp_path, monkeypatch):
+    written, named = [], []
+    monkeypatch.setattr(checkpoints, "to_disk", written.append)
+    monkeypatch.setattr(checkpoints.os, "replace", lambda *paths: (named.append(list(written)), os.rename(*paths)))
+    write(CheckpointStore(tmp_path, keep=2), 1)
+    before = {p.name for p in named[-1]}
+    assert before >= {
+        "weights.bin",
+        "state.bin",
+        "policy",
+        "trainer",
+        "run.json",
+        "manifest.json",
+        ".step-000001.partial",
+    }
+    assert written[-1] == tmp_path

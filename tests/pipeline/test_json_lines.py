@@ -1,6 +1,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from pipeline.json_lines import JsonLines, read_json_lines
 
 SCRIPT = """
@@ -41,3 +43,13 @@ def test_numbers_that_are_not_finite_are_null_at_any_depth():
 
     value = {"a": [1.0, float("nan"), {"b": float("-inf")}], "c": ("x", 2, None)}
     assert finite(value) == {"a": [1.0, None, {"b": None}], "c": ["x", 2, None]}
+
+
+def test_a_line_that_a_crash_cut_short_is_left_out_and_any_other_damage_is_named(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"a": 1}\n{"a": 2}\n{"a": ')
+    assert read_json_lines(path) == [{"a": 1}, {"a": 2}]
+    for damaged in (b"\xff\xfe", b"\0\0\0", b"5", b'{"a": ', b""):
+        path.write_bytes(b'{"a": 1}\n' + damaged + b'\n{"a": 3}\n')
+        with pytest.raises(ValueError, match=r"rows\.jsonl is damaged: line 2 is not one JSON object"):
+            read_json_lines(path)

@@ -1,0 +1,61 @@
+"""Whether a config still describes the run in its folder: what decides its steps may not change in the middle."""
+
+from dataclasses import asdict
+from typing import Any
+
+from configs.errors import shown
+from configs.schema import Config
+from pipeline.run_folder import RunFolder
+from pipeline.run_settings import read_settings, setting
+from pipeline.run_state import RunState
+from rollout.model_files import architecture
+from rollout.prompt_cursor import PromptCursor
+from rollout.types import Prompt
+
+
+def fingerprint(config: Config) -> dict[str, Any]:
+    """The settings that a resumed run may not change."""
+    return {
+        "model.path": config.model.path,
+        "model.dtype": config.model.dtype,
+        "model.architecture": architecture(config.model.path),
+        "dataset.path": config.dataset.path,
+        "dataset.split": config.dataset.split,
+        "run.seed": config.run.seed,
+        "train.batch_size": config.train.batch_size,
+        "rollout.sampling.n_samples": config.rollout.sampling.n_samples,
+        "actor.num_workers": config.actor.num_workers,
+        "actor.deepspeed.zero_stage": config.actor.deepspeed.zero_stage,
+        "actor.lora.rank": config.actor.lora.rank,
+    }
+
+
+def check_same_run(folder: RunFolder, restored: RunState, config: Config) -> None:
+    """Raises ValueError: a setting differs that may not; names it."""
+    now = fingerprint(config)
+    for key, value in restored.fingerprint.items():
+        if key in now and now[key] != value:
+            raise ValueError(
+                f"{key}={now.get(key)!r} differs from {value!r} of the run in {folder.root}; "
+                "give it the old value, or choose another run.dir to start a new run"
+            )
+
+
+def check_same_prompts(folder: RunFolder, restored: RunState, config: Config, prompts: list[Prompt]) -> None:
+    """Raises ValueError: the data set has other prompts than the run's; names the setting that was changed."""
+    try:
+        PromptCursor(prompts, config.run.seed).load_state_dict(restored.cursor)
+    except ValueError:
+        before, now = read_settings(folder), asdict(config)
+        for key in (*(f"dataset.{name}" for name in now["dataset"]), "rollout.sampling.max_new_tokens"):
+            new = setting(now, key)
+            old = setting(before, key, new)  # one that an older version did not have is as it is now
+            if old != new:
+                raise ValueError(
+                    f"{key}={shown(new)} gives other prompts than those of the run in {folder.root}, where it was "
+                    f"{shown(old)}; give it the old value, or choose another run.dir to start a new run"
+                ) from None
+        raise ValueError(
+            f"dataset.path={config.dataset.path} holds other prompts than when the run in {folder.root} began; "
+            "restore the data set, or choose another run.dir to start a new run"
+        ) from None
