@@ -28,14 +28,17 @@ def end_on_signals(note: Callable[[str], None]) -> None:
 
 
 @contextmanager
-def termination_interrupts() -> Iterator[None]:
-    """SIGTERM raises KeyboardInterrupt as Ctrl-C does, for commands that have processes to end. Main thread only."""
+def noted_signals() -> Iterator[Callable[[], bool]]:
+    """Whether a signal has come; it does nothing else, so that nothing is cut in the middle. Main thread only."""
+    asked = False
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, note) for number in SIGNALS}
     try:
-        yield
+        yield lambda: asked
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 
 from configs.private_file import MODE
-from pipeline.interruption import termination_interrupts
+from pipeline.interruption import noted_signals
 from pipeline.json_lines import read_json_lines
 from pipeline.process_end import end_processes
 from pipeline.run_folder import RunFolder
@@ -34,13 +34,29 @@ class Job:
     config: Path
     overrides: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)  # on top of this process's own
+    num_steps: int = 0  # that a finished one has at least
     process: subprocess.Popen[bytes] | None = None
     failed: bool = False
 
     @property
     def finished(self) -> bool:
         """Its process has ended, or never was of this queue: a summary is there before the engines are closed."""
-        return self.process is None and self.folder.summary.exists()
+        if self.process is not None or not self.folder.summary.exists():
+            return False
+        try:
+            return self.num_steps == 0 or int(self.summary()["num_steps"]) >= self.num_steps
+        except (ValueError, TypeError, KeyError):  # damaged: the run itself writes it again
+            return False
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether it has done anything that could be shown."""
+        return self.folder.summary.exists() or bool(self.rows())
+
+    @property
+    def settings(self) -> list[str]:
+        """All that comes after the config file on its command line."""
+        return [*self.overrides, f"run.seed={self.seed}", f"run.dir={self.folder.root}"]
 
     def state(self) -> str:
         if self.finished:
@@ -61,8 +77,7 @@ class Job:
     def start(self) -> None:
         """Start, or go on with, the run; its output is appended to run.log."""
         self.folder.root.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "pipeline.cli", "train", "--config", str(self.config), *self.overrides]
-        command += [f"run.seed={self.seed}", f"run.dir={self.folder.root}"]
+        command = [sys.executable, "-m", "pipeline.cli", "train", "--config", str(self.config), *self.settings]
         target = os.open(self.folder.root / "run.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
         with os.fdopen(target, "ab") as log:
             self.process = subprocess.Popen(
@@ -87,16 +102,16 @@ class JobQueue:
     def run(self) -> None:
         """Until every job has finished or failed; an interruption stops the running ones where they can go on."""
         live = Live(self._table(), console=self._console, refresh_per_second=1, auto_refresh=False)
-        with termination_interrupts(), live:
+        with noted_signals() as asked_to_end, live:
             try:
                 for _ in self._advance():
                     live.update(self._table(), refresh=True)
                     self._tell()
                     time.sleep(POLL_S)
+                    if asked_to_end():
+                        raise KeyboardInterrupt("interrupted; the same command goes on, and finished runs are kept")
                 live.update(self._table(), refresh=True)
                 self._tell()
-            except KeyboardInterrupt:
-                raise KeyboardInterrupt("interrupted; the same command goes on, and finished runs are kept") from None
             finally:
                 self._stop()
 

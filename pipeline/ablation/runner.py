@@ -9,6 +9,7 @@ from pipeline.ablation.result import VariantResult, run_result, variant_result
 from pipeline.ablation.spec import AblationSpec, Variant
 from pipeline.ablation.table import HEADER, table_rows, to_csv, to_json, to_markdown
 from pipeline.job_queue import Job, JobQueue
+from pipeline.job_settings import check_settings
 from pipeline.json_lines import finite
 from pipeline.run_folder import RunFolder, write_json
 
@@ -28,7 +29,12 @@ class Ablation:
         return Job(variant.name, seed, folder, self._spec.config, overrides)
 
     def run(self) -> list[VariantResult]:
-        """Run what is not finished; returns the results of variants with at least one finished run."""
+        """Run what is not finished; returns the results of variants with at least one finished run.
+
+        Raises:
+            ConfigError: a run in the folder began with other settings.
+        """
+        check_settings(self._jobs)
         self._root.mkdir(parents=True, exist_ok=True)
         self._queue.run()
         return self.write()

@@ -27,7 +27,7 @@ def parity(
         from rich.console import Console
 
         from pipeline.parity.report import write_study
-        from pipeline.parity.runner import check_ready, prepare, run_study, study_jobs
+        from pipeline.parity.runner import check_ready, prepare, require_begun, run_study, study_jobs
         from pipeline.parity.spec import load_spec
         from pipeline.parity.verdicts import final_is_inside
 
@@ -35,6 +35,7 @@ def parity(
         spec = load_spec(config, overrides or [])
         if report_only:
             jobs = study_jobs(spec, out)
+            require_begun(jobs, out)
         else:
             check_ready(spec)
             prepare(spec, console)

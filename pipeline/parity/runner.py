@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from configs.loader import load_config
 from configs.schema import Config
 from pipeline.hardware import num_gpus
 from pipeline.job_queue import Job, JobQueue
+from pipeline.job_settings import check_settings
 from pipeline.parity.spec import ParitySpec, ParityVariant
 from pipeline.run_folder import RunFolder
 from rollout.engines.registry import worker_options
@@ -36,15 +38,19 @@ def check_ready(spec: ParitySpec) -> None:
     """Every variant's config and engine environment, before anything starts.
 
     Raises:
-        ConfigError: the first variant that could not run, and what to do about it.
+        ConfigError: a sentence for each environment that is missing, or for each config that is refused, with the
+            variants that need it.
     """
     without = skipped(spec)
+    reasons: dict[str, list[str]] = {}
     for variant in spec.variants:
         if variant.name not in without:
             try:
                 worker_options(variant_config(spec, variant).rollout.engine)
             except ConfigError as error:
-                raise ConfigError(f"variant {variant.name}: {error}", error.key) from None
+                reasons.setdefault(str(error), []).append(variant.name)
+    if reasons:
+        raise ConfigError("\n".join(f"{', '.join(names)}: {reason}" for reason, names in reasons.items()))
 
 
 def prepare(spec: ParitySpec, console: Console) -> None:
@@ -79,8 +85,24 @@ def _job(spec: ParitySpec, variant: ParityVariant, seed: int, root: Path) -> Job
     return Job(variant.name, seed, folder, spec.config, overrides, dict(variant.env))
 
 
+def require_begun(jobs: Sequence[Job], root: Path) -> None:
+    """A page needs a run.
+
+    Raises:
+        ValueError: no run of the study has finished a step.
+    """
+    if not any(job.rows() for job in jobs):
+        raise ValueError(f"{root} holds no step of this study; run it first, or name its folder with --out")
+
+
 def run_study(spec: ParitySpec, root: Path, console: Console) -> list[Job]:
-    """Run what is not finished, one run at a time: they share the machine's cores, and lag depends on speed."""
-    queue = JobQueue(study_jobs(spec, root.resolve()), parallel=1, console=console)
+    """Run what is not finished, one run at a time: they share the machine's cores, and lag depends on speed.
+
+    Raises:
+        ConfigError: a run in the folder began with other settings.
+    """
+    jobs = study_jobs(spec, root.resolve())
+    check_settings(jobs)
+    queue = JobQueue(jobs, parallel=1, console=console)
     queue.run()
     return queue.jobs

@@ -89,8 +89,6 @@ TERMINATED = "import signal, sys, time\n" + (
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_of_the_queue_stops_what_runs(tmp_path, number):
     jobs = _jobs(tmp_path, TERMINATED)
-    # Tests may run below a shell that ignores SIGINT.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupt():
         while jobs[0].process is None or not (tmp_path / "v0" / "ready").exists():
@@ -98,11 +96,25 @@ def test_an_interruption_of_the_queue_stops_what_runs(tmp_path, number):
         os.kill(os.getpid(), number)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            _run(jobs)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt, match="the same command goes on, and finished runs are kept"):
+        _run(jobs)
+    assert (tmp_path / "v0" / "stopped").exists()
+
+
+def test_an_interruption_while_a_run_is_started_stops_that_run_too(tmp_path):
+    class InterruptedStart(ScriptJob):
+        def start(self):
+            super().start()
+            process, self.process = self.process, None
+            while not (tmp_path / "v0" / "ready").exists():
+                time.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGINT)
+            self.process = process
+
+    job = InterruptedStart("v0", 1, RunFolder(tmp_path / "v0"), tmp_path / "job.yaml", ())
+    job.script = TERMINATED
+    with pytest.raises(KeyboardInterrupt):
+        _run([job])
     assert (tmp_path / "v0" / "stopped").exists()
 
 
@@ -111,12 +123,3 @@ def test_where_there_is_no_live_table_every_change_is_a_line(tmp_path):
     told = [line for line in lines if line.startswith("v")]
     assert told[:2] == ["v0, seed 1: running", "v0, seed 1: finished"]
     assert told[2:] == ["v1, seed 1: running", f"v1, seed 1: failed, see {tmp_path / 'v1' / 'run.log'}"]
-
-
-def test_an_interruption_says_how_to_go_on(tmp_path, monkeypatch):
-    def interrupted(_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(JobQueue, "_tell", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="the same command goes on, and finished runs are kept"):
-        _run(_jobs(tmp_path, "import time; time.sleep(60)"))

@@ -10,6 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import pipeline.job_queue
+from configs.loader import load_config, save_config
 from pipeline.ablation.runner import Ablation
 from pipeline.ablation.spec import AblationSpec
 from pipeline.cli import app
@@ -78,3 +79,12 @@ def test_what_would_fail_every_run_is_refused_before_the_first(tmp_path, options
     command = [*COMMAND, "--grid", "run.name=a,b"]
     ended = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "out"), *options])
     assert ended.exit_code == 2 and sentence in ended.output and not (tmp_path / "out").exists()
+
+
+def test_old_runs_are_not_shown_as_those_of_other_settings(tmp_path, broken):
+    options = ["--grid", "actor.prox_logp_method=recompute", "--out", str(tmp_path / "out")]
+    assert CliRunner().invoke(app, [*COMMAND, *options]).exit_code == 0
+    root = tmp_path / "out" / "recompute" / "seed-1"
+    save_config(load_config(COMMAND[2], ["actor.prox_logp_method=recompute", "run.seed=1"]), root / "config.yaml")
+    ended = CliRunner().invoke(app, [*COMMAND, *options, "actor.eps_clip=0.3"])
+    assert ended.exit_code == 2 and "recompute, seed 1: actor.eps_clip=0.3, but the run in" in ended.output

@@ -25,6 +25,7 @@ def run(tmp_path):
     for step in (2, 4):
         partial = store.begin(step)
         (partial / "policy" / "config.json").write_text(json.dumps({"step": step}))
+        (partial / "trainer" / "state.json").write_text("{}")
         store.finish(partial, step, {})
     return root
 

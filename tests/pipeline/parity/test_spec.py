@@ -76,11 +76,18 @@ def test_jobs_differ_in_what_the_variant_says_and_first_seeds_come_first(monkeyp
     assert by_name["v1_batch_invariant", 1].env == {"VLLM_BATCH_INVARIANT": "1"}
 
 
-def test_a_missing_environment_is_refused_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_environments_are_all_named_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PROXRL_ENGINES", str(tmp_path))
+    monkeypatch.setattr(runner, "num_gpus", lambda: 0)
     spec = load_spec(ROOT / "configs" / "parity" / "cpu.yaml", [])
-    with pytest.raises(ConfigError, match=r"variant v0_reference: .*`proxrl engines create vllm-0\.8\.5"):
+    with pytest.raises(ConfigError) as refusal:
         runner.check_ready(spec)
+    lines = str(refusal.value).splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("v0_reference: ") and "`proxrl engines create vllm-0.8.5 --cpu`" in lines[0]
+    assert lines[1].startswith("v1_initial, ") and "`proxrl engines create vllm-0.18.1 --cpu`" in lines[1]
 
 
 REFERENCE = {"name": "v0", "role": "reference", "seeds": [1, 2]}

@@ -137,3 +137,12 @@ def test_the_exit_code_is_the_verdict(
     arguments = ["parity", "--config", str(tmp_path / "study.yaml"), "--out", str(root), "--report-only"]
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == code, done.output
+
+
+def test_a_page_of_a_study_that_has_not_begun_is_refused(study: tuple[ParitySpec, Path], tmp_path: Path) -> None:
+    _, root = study
+    arguments = ["parity", "--config", str(tmp_path / "study.yaml"), "--out", str(root), "--report-only"]
+    refused = CliRunner().invoke(app, arguments)
+    assert refused.exit_code == 2
+    assert refused.stderr == f"error: {root} holds no step of this study; run it first, or name its folder with --out\n"
+    assert not root.exists()

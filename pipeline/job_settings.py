@@ -1,0 +1,47 @@
+"""Runs of an ablation or a study that have begun go on only under the settings with which they began."""
+
+from collections.abc import Sequence
+
+from configs.errors import ConfigError, shown
+from configs.keys import leaves, value_of
+from configs.loader import load_config
+from pipeline.job_queue import Job
+from pipeline.run_settings import read_settings, setting
+
+MAY_CHANGE = (
+    "run.name",
+    "run.dir",
+    "scheduler.",
+    "trackers.",
+    "checkpoint.",
+    "train.total_steps",
+    "actor.timeout_s",
+    "rollout.startup_timeout_s",
+    "rollout.request_timeout_s",
+    "rollout.max_worker_restarts",
+    "rollout.weight_sync.timeout_s",
+)
+"""Beginnings of keys that change nothing of the steps that are done."""
+
+
+def check_settings(jobs: Sequence[Job]) -> None:
+    """Compare what has begun with what is asked now, and let a run of fewer steps go on to the number asked for.
+
+    Raises:
+        ConfigError: a run began with other settings, and its result would be shown as that of these.
+    """
+    for job in jobs:
+        before = read_settings(job.folder)
+        if not before or not job.has_steps:
+            continue  # nothing to mix up: it may have failed for the very setting that is changed now
+        config = load_config(job.config, job.settings)
+        job.num_steps = config.train.total_steps
+        for key in leaves():
+            value = value_of(config, key)
+            old = setting(before, key, value)  # one that an older version did not have is as it is now
+            if old != value and not key.startswith(MAY_CHANGE):
+                raise ConfigError(
+                    f"{job.variant}, seed {job.seed}: {key}={shown(value)}, but the run in {job.folder.root} began "
+                    f"with {shown(old)}; give it that value, or choose another folder with --out.",
+                    key,
+                )
