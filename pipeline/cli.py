@@ -23,10 +23,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (train, doctor, status, report, ablate, parity, audit, replay, config):
-    app.command()(command)
-app.command("eval")(evaluate)
-app.add_typer(engines, name="engines")
+COMMANDS = (
+    (train, "train", "Launch a run, or go on with the one in its folder."),
+    (doctor, "doctor", "Prove that a job's sampler and trainer agree, rung by rung."),
+    (status, "status", "Show how runs stand: step, rewards, speed, time left, alarms."),
+    (report, "report", "Draw runs side by side on one HTML page."),
+    (evaluate, "eval", "Ask held-out problems: pass@k of a model or a run."),
+    (ablate, "ablate", "Run a grid over keys and seeds; compare the variants."),
+    (parity, "parity", "Study vLLM's V0 and V1 engines, run for run."),
+    (audit, "audit", "Prove that no prompt was lost or trained on twice."),
+    (replay, "replay", "Train once on the batch that a run stopped at."),
+    (config, "config", "Print the resolved config and where its values came from."),
+)
+for function, name, summary in COMMANDS:
+    app.command(name, short_help=summary)(function)
+app.add_typer(engines, name="engines", short_help="Environments of other engines: vLLM 0.8.5 (V0), 0.18.1.")
 
 
 def main() -> None:

@@ -1,12 +1,15 @@
-"""`proxrl status`: how a run stands, also one that was started elsewhere."""
+"""`proxrl status`: how runs stand, also ones that were started elsewhere."""
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from pipeline.duration import duration
 from pipeline.user_errors import one_sentence
@@ -14,20 +17,40 @@ from pipeline.user_errors import one_sentence
 if TYPE_CHECKING:
     from pipeline.status import RunStatus
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the run, such as runs/NAME.")]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object instead of text.")]
+Runs = Annotated[
+    list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders above several (an ablation).")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a run, each on a line, instead of text.")]
 
 
-def status(run: Run, as_json: AsJson = False) -> None:
-    """Show how a run stands: step, rewards, lag, speed, workers, time left and alarms.
+def status(runs: Runs, as_json: AsJson = False) -> None:
+    """Show how runs stand: step, rewards, lag, speed, workers, time left and alarms; several as a table.
 
     Example: proxrl status runs/quickstart-seed1
     """
     with one_sentence():
-        from pipeline.status import read_status
+        from pipeline.status import read_statuses
 
-        found = read_status(run, time.time())
-    print(json.dumps(asdict(found)) if as_json else "\n".join(status_lines(found)))
+        found = read_statuses(runs, time.time())
+    if as_json:
+        print("\n".join(json.dumps(asdict(run)) for run in found))
+    elif len(found) == 1:
+        print("\n".join(status_lines(found[0])))
+    else:
+        show_table(found, Console(highlight=False))
+
+
+def show_table(statuses: Sequence["RunStatus"], console: Console) -> None:
+    """A row a run, and below the table the alarms of each."""
+    table = Table("run", "state", "step", "reward", "held-out reward", "time left")
+    for run in statuses:
+        total = "" if run.total_steps is None else f" of {run.total_steps}"
+        left = None if run.time_left_s is None else duration(run.time_left_s)
+        table.add_row(run.name, run.state, f"{run.step}{total}", _number(run.reward, ".3f"), _evaluation(run), left)
+    console.print(table)
+    for run in statuses:
+        for alarm in run.alarms:
+            console.print(f"{run.name}: {alarm}", soft_wrap=True, markup=False)
 
 
 def status_lines(status: "RunStatus") -> list[str]:
@@ -36,7 +59,7 @@ def status_lines(status: "RunStatus") -> list[str]:
     total = "" if status.total_steps is None else f" of {status.total_steps}"
     facts: list[tuple[str, str | None]] = [
         ("state", f"{status.state}{process}"),
-        ("step", f"{status.step}{total}, the last one {duration(status.idle_s)} ago"),
+        ("step", f"{status.step}{total}, {'the last one' if status.step else 'started'} {duration(status.idle_s)} ago"),
         ("reward", _number(status.reward, ".3f")),
         ("held-out reward", _evaluation(status)),
         ("lag", _number(status.lag, ".2f")),

@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
-from pipeline.json_lines import read_json_lines
+from pipeline.json_lines import last_step, read_json_lines
 from pipeline.run_folder import RunFolder
+from pipeline.run_settings import setting
 
 
 @dataclass(frozen=True)
@@ -23,17 +24,12 @@ class RunData:
 
     def setting(self, key: str, default: Any = None) -> Any:
         """The value of a dotted key of the config, or `default` where it is missing."""
-        value: Any = self.config
-        for name in key.split("."):
-            if not isinstance(value, dict) or name not in value:
-                return default
-            value = value[name]
-        return value
+        return setting(self.config, key, default)
 
     @property
     def num_steps(self) -> int:
-        """The last finished step."""
-        return max(int(row.get("step", 0)) for row in self.rows)
+        """The last finished step; 0 before the first."""
+        return last_step(self.rows)
 
 
 def is_run(path: Path) -> bool:
@@ -42,16 +38,16 @@ def is_run(path: Path) -> bool:
     return folder.metrics.is_file() and folder.config.is_file()
 
 
-def load_run(path: Path) -> RunData:
-    """Read a run's folder.
+def load_run(path: Path, *, need_rows: bool = True) -> RunData:
+    """Read a run's folder; with `need_rows=False` also one that has just been started.
 
     Raises:
         ValueError: the folder is missing, is no run, holds no step yet, or a file of it cannot be read.
     """
     folder = RunFolder(path)
-    _require_run(folder)
-    rows = read_json_lines(folder.metrics)
-    if not rows:
+    _require_files(folder, (folder.config, folder.metrics) if need_rows else (folder.config,))
+    rows = read_json_lines(folder.metrics) if folder.metrics.is_file() else []
+    if need_rows and not rows:
         raise ValueError(f"{path} has no metrics yet: no step is finished; wait for the first one")
     config = _read_config(folder.config)
     run = config.get("run") if isinstance(config.get("run"), dict) else {}
@@ -61,10 +57,10 @@ def load_run(path: Path) -> RunData:
     )
 
 
-def _require_run(folder: RunFolder) -> None:
+def _require_files(folder: RunFolder, files: tuple[Path, ...]) -> None:
     if not folder.root.is_dir():
         raise ValueError(f"{folder.root} is no folder; name the folder of a run, such as runs/NAME")
-    missing = [p.name for p in (folder.config, folder.metrics) if not p.is_file()]
+    missing = [p.name for p in files if not p.is_file()]
     if missing:
         raise ValueError(
             f"{folder.root} is no run: it holds no {' and no '.join(missing)}; "

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,23 +25,23 @@ def select_runs(paths: Sequence[Path]) -> list[RunData]:
     return _told_apart(list(found.values()))
 
 
-def run_folders(path: Path) -> list[Path]:
+def run_folders(path: Path, counts: Callable[[Path], bool] = is_run) -> list[Path]:
     """`path` itself when it is a run, else the runs below it in order of their paths, else `path` again.
 
-    The last case leaves it to `load_run` to say what is wrong with it.
+    The last case leaves it to `load_run` to say what is wrong with it. `counts` says which folders are runs.
     """
-    if is_run(path) or not path.is_dir():
+    if counts(path) or not path.is_dir():
         return [path]
-    return _below(path, MAX_DEPTH) or [path]
+    return _below(path, counts, MAX_DEPTH) or [path]
 
 
-def _below(path: Path, depth: int) -> list[Path]:
+def _below(path: Path, counts: Callable[[Path], bool], depth: int) -> list[Path]:
     found = []
     for child in sorted(p for p in path.iterdir() if p.is_dir()):
-        if is_run(child):
+        if counts(child):
             found.append(child)
         elif depth > 1:
-            found += _below(child, depth - 1)
+            found += _below(child, counts, depth - 1)
     return found
 
 

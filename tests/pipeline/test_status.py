@@ -7,7 +7,8 @@ import pytest
 from pipeline.alarms import alarms
 from pipeline.commands.status import status_lines
 from pipeline.duration import duration
-from pipeline.status import UNKNOWN_PROCESS, living_process, read_status
+from pipeline.run_lock import UNKNOWN_PROCESS, living_process
+from pipeline.status import read_status
 from tests.pipeline.report.run_files import write_run
 
 CONFIG = {"train": {"total_steps": 10}, "rollout": {"num_workers": 2}, "model": {"dtype": "float32"}}
@@ -62,7 +63,7 @@ def test_a_stopped_run_says_how_to_go_on_and_a_finished_one_needs_nothing(tmp_pa
     run = write_run(tmp_path / "a", ROWS, CONFIG)
     found = read_status(run, now=written_at(run))
     assert (found.state, found.process, found.time_left_s) == ("stopped", None, None)
-    assert "run the same proxrl train command again" in found.alarms[0]
+    assert "run the command that started it again" in found.alarms[0]
     (run / "summary.json").write_text("{}")
     (run / "lock").write_text("1")
     found = read_status(run, now=written_at(run))
@@ -77,9 +78,9 @@ def test_a_run_that_stands_still_is_an_alarm(tmp_path, locked):
 
 
 def test_a_lock_without_a_number_still_means_running(tmp_path, locked):
-    assert living_process(tmp_path / "lock") is None
+    assert living_process(tmp_path) is None
     locked(tmp_path, "")
-    assert living_process(tmp_path / "lock") == UNKNOWN_PROCESS
+    assert living_process(tmp_path) == UNKNOWN_PROCESS
 
 
 def test_before_the_first_step_only_the_state_is_known(tmp_path, locked):
@@ -150,8 +151,37 @@ def test_commands_print_results_and_refuse_in_one_sentence(tmp_path):
 
 def test_a_run_without_a_step_is_starting_or_has_ended(tmp_path, locked):
     run = write_run(tmp_path / "a", [], CONFIG)
-    with pytest.raises(ValueError, match=r"a ended before its first step.*command starts it again"):
-        read_status(run, now=0.0)
+    (run / "metrics.jsonl").unlink()
+    begun = (run / "config.yaml").stat().st_mtime
+    found = read_status(run, now=begun + 5)
+    assert (found.state, found.step, found.time_left_s) == ("stopped", 0, None)
+    assert found.alarms[0].startswith("it ended before its first step") and str(run / "logs") in found.alarms[0]
     locked(run, str(os.getpid()))
-    with pytest.raises(ValueError, match=rf"a is starting \(process {os.getpid()}\): no step is finished yet"):
-        read_status(run, now=0.0)
+    found = read_status(run, now=begun + 5)
+    assert (found.state, found.process, found.alarms) == ("starting", os.getpid(), ())
+    assert "  step   0 of 10, started 5 s ago" in status_lines(found)
+
+
+def test_a_study_is_a_table_of_its_runs_with_the_alarms_of_each(tmp_path, locked):
+    from typer.testing import CliRunner
+
+    from pipeline.cli import app
+
+    for name in ("loglinear/seed-1", "recompute/seed-1"):
+        locked(write_run(tmp_path / name, ROWS, CONFIG), "77")
+    write_run(tmp_path / "recompute/seed-2", ROWS[:2], CONFIG)
+    (write_run(tmp_path / "recompute/seed-3", [], CONFIG) / "metrics.jsonl").unlink()
+    shown = CliRunner(env={"COLUMNS": "120"}).invoke(app, ["status", str(tmp_path)])
+    assert shown.exit_code == 0
+    rows = {line.split()[1]: line.split("│")[2:5] for line in shown.stdout.splitlines() if line.startswith("│")}
+    assert {name: [cell.strip() for cell in cells] for name, cells in rows.items()} == {
+        "loglinear/seed-1": ["running", "3 of 10", "0.500"],
+        "recompute/seed-1": ["running", "3 of 10", "0.500"],
+        "recompute/seed-2": ["stopped", "1 of 10", "0.300"],
+        "recompute/seed-3": ["stopped", "0 of 10", ""],
+    }
+    alarms_shown = [line for line in shown.stdout.splitlines() if ": " in line]
+    assert any(line.startswith("recompute/seed-2: no process works on this run") for line in alarms_shown)
+    assert any(line.startswith("recompute/seed-3: it ended before its first step") for line in alarms_shown)
+    lines = CliRunner().invoke(app, ["status", str(tmp_path), "--json"]).stdout.splitlines()
+    assert [json.loads(line)["name"] for line in lines] == list(rows)
