@@ -47,8 +47,10 @@ def test_plan_loses_nothing_and_keeps_the_budget(minibatches, num_ranks, max_tok
 def test_plan_balances_ranks(responses, num_ranks):
     planned = plan([[_sequence(10, r) for r in responses]], num_ranks, 1024)
     loads = [sum(s.num_tokens for micro in rank[0] for s in micro) for rank in planned]
-    assert max(loads) - min(loads) <= 90 * len(planned[0][0])
     total = sum(loads)
+    # The slowest rank is waited for. Stretches of more than the mean are never more than bins, so that no bin needs
+    # to hold more than the mean and one sequence (90 tokens at most).
+    assert max(loads) <= total / num_ranks + 90 * len(planned[0][0])
     assert num_ranks * len(planned[0][0]) <= -(-total // 1024) + 2 * num_ranks
 
 

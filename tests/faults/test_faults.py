@@ -122,10 +122,10 @@ def test_a_reward_that_hangs_is_given_up_and_counted(tmp_path):
 def test_a_full_disk_ends_the_run_with_one_sentence_and_it_goes_on_once_there_is_room(tmp_path):
     model, data = make_inputs(tmp_path)
     run_dir = tmp_path / "run"
-    arguments = overrides(model, data, run_dir, train__total_steps=6, checkpoint__every=2)
+    arguments = overrides(model, data, run_dir, train__total_steps=6, checkpoint__every=1)
     run = RunProcess(arguments, tmp_path / "run.log")
     try:
-        run.wait_until(lambda: len(steps(run_dir)) >= 3, "step 3")
+        run.wait_until(lambda: len(steps(run_dir)) >= 3, "step 3, after two checkpoints")
         # No file may grow beyond what metrics.jsonl already has: writes fail in the middle, as on a full disk.
         size = (run_dir / "metrics.jsonl").stat().st_size
         resource.prlimit(run.process.pid, resource.RLIMIT_FSIZE, (size + 100, size + 100))
@@ -137,7 +137,8 @@ def test_a_full_disk_ends_the_run_with_one_sentence_and_it_goes_on_once_there_is
         assert audit_problems(run_dir) == []
     finally:
         run.destroy()
-    newest = sorted((run_dir / "checkpoints").glob("step-*"))[-1]
+    *whole, newest = sorted((run_dir / "checkpoints").glob("step-*"))
+    assert whole, "there is one to go on from"
     os.truncate(newest / "policy" / "model.safetensors", 1000)
     again = RunProcess(arguments, tmp_path / "again.log")
     try:

@@ -46,11 +46,22 @@ def test_an_interrupted_run_ends_whole_and_says_how_to_go_on(tmp_path, number, w
         run.destroy()
 
 
-def test_an_interruption_during_start_up_ends_everything(tmp_path):
+def ray_is_starting(run):
+    return "starting Ray" in run.output()
+
+
+def an_engine_is_starting(run):
+    return bool(run.named("EngineCore"))
+
+
+@pytest.mark.parametrize(
+    ("number", "moment"), [(signal.SIGTERM, ray_is_starting), (signal.SIGINT, an_engine_is_starting)]
+)
+def test_an_interruption_during_start_up_ends_everything(tmp_path, number, moment):
     run, _ = start(tmp_path, "run", train__total_steps=10)
     try:
-        run.wait_until(lambda: bool(run.named("EngineCore")), "the engine process")
-        assert interrupt(run, signal.SIGINT, whole_group=True) == 130, run.output()
+        run.wait_until(lambda: moment(run), moment.__name__)
+        assert interrupt(run, number, whole_group=number == signal.SIGINT) == 130, run.output()
         assert "the same command starts anew" in run.output()
         assert "Traceback" not in run.output()
         assert not run.shared_memory_left()
