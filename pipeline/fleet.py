@@ -12,9 +12,14 @@ from ray.actor import ActorHandle
 from pipeline.broadcast import Broadcast
 from pipeline.failures import RunFailed
 from pipeline.remote_errors import told
-from pipeline.slot import DEATHS, FleetLimits, NoWorkersLeft, Slot, WorkerLost, bounded
+from pipeline.slot import DEATHS, FleetLimits, NoWorkersLeft, Slot, WorkerLost
 from rollout.errors import EngineUnusable
+from rollout.time_limit import Deadline
 from rollout.types import UNVERIFIED, Group, Prompt, Sampling, UpdateReport, WeightUpdate
+
+
+async def _result(ref: Any, limit_s: float, what: str) -> Any:
+    return await Deadline(limit_s).wait(asyncio.wrap_future(ref.future()), what)
 
 
 class Fleet:
@@ -79,7 +84,7 @@ class Fleet:
         actor = self._spawn(slot.index)
         try:
             what = f"the engine of rollout worker {slot.index} to start"
-            info: dict[str, Any] = await bounded(actor.start.remote(), self._limits.startup_s, what)
+            info: dict[str, Any] = await _result(actor.start.remote(), self._limits.startup_s, what)
             slot.verified_version = self._first_version
             # Newer weights may be published while this one loads, so look again after each update.
             while self._latest is not None and self._latest.version > slot.verified_version:
@@ -129,12 +134,12 @@ class Fleet:
         try:
             what = f"group {group_id} of rollout worker {slot.index}"
             ref = actor.generate_group.remote(group_id, prompt, epoch, sampling, n, score)
-            group: Group = await bounded(ref, self._limits.request_s, what)
+            group: Group = await _result(ref, self._limits.request_s, what)
             await self._until_verified(slot, incarnation, group.newest_version)
             return group
         except (*DEATHS, EngineUnusable, MemoryError, TimeoutError) as error:
             self.replace(slot, incarnation, told(error))
-            raise WorkerLost(f"rollout worker {slot.index}: {error}") from error
+            raise WorkerLost(f"rollout worker {slot.index}: {told(error)}") from error
         finally:
             slot.running -= 1
 
@@ -179,7 +184,7 @@ class Fleet:
 
     async def _update_actor(self, actor: ActorHandle, slot: Slot, update: WeightUpdate) -> UpdateReport:
         what = f"weight update {update.version} of rollout worker {slot.index}"
-        report: UpdateReport = await bounded(actor.update.remote(update), self._limits.update_s, what)
+        report: UpdateReport = await _result(actor.update.remote(update), self._limits.update_s, what)
         async with slot.changed:
             slot.verified_version = update.version
             slot.changed.notify_all()

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
 
 import ray
 from ray.actor import ActorHandle
@@ -57,17 +56,3 @@ class FleetLimits:
     request_s: float
     update_s: float
     max_restarts: int
-
-
-async def bounded(ref: Any, limit_s: float, what: str) -> Any:
-    """The result of a Ray call.
-
-    Raises:
-        TimeoutError: it took longer than `limit_s`; names `what`.
-    """
-    try:
-        # `asyncio.wait_for` would lose a cancellation that comes together with the result (Python 3.11).
-        async with asyncio.timeout(limit_s):
-            return await asyncio.wrap_future(ref.future())
-    except TimeoutError:
-        raise TimeoutError(f"waited {limit_s:g} s for {what}") from None

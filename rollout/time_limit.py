@@ -19,11 +19,14 @@ class Deadline:
         """The awaitable's result.
 
         Raises:
-            TimeoutError: naming `what`, when the budget is spent.
+            TimeoutError: naming `what`, when the budget is spent; one that the awaitable raised itself stays as it is.
         """
+        # `asyncio.wait_for` would lose a cancellation that comes together with the result (Python 3.11).
+        limit = asyncio.timeout(max(0.0, self._end - time.monotonic()))
         try:
-            # `asyncio.wait_for` would lose a cancellation that comes together with the result (Python 3.11).
-            async with asyncio.timeout(max(0.0, self._end - time.monotonic())):
+            async with limit:
                 return await awaitable
         except TimeoutError:
-            raise TimeoutError(f"waited for {what}, which was not there within {self.limit_s:g} s") from None
+            if not limit.expired():
+                raise
+            raise TimeoutError(f"waited {self.limit_s:g} s for {what}") from None

@@ -9,7 +9,9 @@ from ray.actor import ActorHandle
 
 from configs.schema import Config
 from pipeline.doctor.recording_worker import Request
+from pipeline.remote_errors import told
 from rollout.errors import EngineUnusable
+from rollout.time_limit import Deadline
 from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
 
 
@@ -61,10 +63,9 @@ class Sampler:
         limit = limit_s or self._limits.request_timeout_s
         future = asyncio.wrap_future(getattr(self._actor, method).remote(*args).future())
         try:
-            async with asyncio.timeout(limit):
-                return await future
-        except TimeoutError:
-            raise SamplerFailed(f"the engine did not answer {method} within {limit:g} s") from None
+            return await Deadline(limit).wait(future, f"the engine's answer to {method}")
+        except TimeoutError as error:
+            raise SamplerFailed(told(error)) from None
         except ray.exceptions.RayTaskError as error:
             cause = error.cause
             if isinstance(cause, EngineUnusable):
