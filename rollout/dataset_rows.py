@@ -8,7 +8,7 @@ from typing import Any
 from configs.errors import ConfigError
 from configs.schema import DatasetConfig
 from rollout.json_rows import Row
-from rollout.prompts import prompt_problem
+from rollout.prompts import prompt_problem, text_problem
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,8 @@ def _answer(row: Row, config: DatasetConfig) -> str:
         raise _unusable(row, config, "answer_column", f"is {shown}, not a string; write answers as strings")
     if not answer.strip():
         raise _unusable(row, config, "answer_column", "is empty; fill it in or remove the row")
+    if problem := text_problem(answer):
+        raise _unusable(row, config, "answer_column", problem)
     return answer
 
 
@@ -73,9 +75,12 @@ def _id(row: Row, config: DatasetConfig) -> str:
     value = _column(row, config, "id_column")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _unusable(row, config, "id_column", f"is {value!r}, neither a string nor a whole number")
-    if not str(value).strip():
+    prompt_id = str(value)
+    if not prompt_id.strip():
         raise _unusable(row, config, "id_column", "is empty; give every row an id, or unset dataset.id_column")
-    return str(value)
+    if problem := text_problem(prompt_id):
+        raise _unusable(row, config, "id_column", problem)
+    return prompt_id
 
 
 def _unusable(row: Row, config: DatasetConfig, field: str, problem: str) -> ConfigError:

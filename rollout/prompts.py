@@ -19,7 +19,7 @@ def uses_chat_template(config: DatasetConfig, tokenizer: "PreTrainedTokenizerBas
 def prompt_problem(content: Any) -> str | None:
     """What is wrong with a prompt column's value, None for a usable text or list of chat messages."""
     if isinstance(content, str):
-        return _text_problem(content) if content.strip() else "is empty"
+        return text_problem(content) if content.strip() else "is empty"
     if not isinstance(content, Sequence):
         shown = "null" if content is None else f"{type(content).__name__} {str(content)[:40]!r}"
         return f"is {shown}, neither a string nor a list of chat messages"
@@ -32,7 +32,7 @@ def prompt_problem(content: Any) -> str | None:
             return f"has a chat message with role {message['role']!r}, which is none of {', '.join(ROLES)}"
         if not isinstance(message["content"], str):
             return f"has a chat message whose content is {type(message['content']).__name__}, not a string"
-        if problem := _text_problem(message["content"]):
+        if problem := text_problem(message["content"]):
             return problem
     if content[-1]["role"] == "assistant":
         return "ends with the assistant's turn, so there is nothing left to answer"
@@ -41,7 +41,8 @@ def prompt_problem(content: Any) -> str | None:
     return None
 
 
-def _text_problem(text: str) -> str | None:
+def text_problem(text: str) -> str | None:
+    """What keeps a text from being written as UTF-8, None for one that can be."""
     half = next((c for c in text if "\ud800" <= c <= "\udfff"), None)
     return None if half is None else f"holds half a character (\\u{ord(half):x}); write it whole or remove it"
 

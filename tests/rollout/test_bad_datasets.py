@@ -143,10 +143,18 @@ BAD = {
     "list as answer": Bad(r"line 2: .* is the list", with_answer(["2"])),
     "null answer": Bad(r"line 2: .* is null, not a string", with_answer(None)),
     "empty answer": Bad(r"line 2: .* is empty; fill it in or remove the row", with_answer(" ")),
+    "half a character in an answer": Bad(
+        r"line 2: the column 'answer' \(dataset.answer_column\) holds half a character", with_answer("\ude00 2")
+    ),
     "duplicate ids": Bad(
         r"line 3: the column 'uid' .* repeats the id 'a' of line 1", with_ids("a", "b", "a"), settings=IDS
     ),
     "ids equal as text": Bad(r"repeats the id '1' of line 1", with_ids(1, "1"), settings=IDS),
+    "half a character in an id": Bad(
+        r"line 2: the column 'uid' \(dataset.id_column\) holds half a character \(\\ud83d\); write it whole",
+        with_ids("a", "b\ud83d"),
+        settings=IDS,
+    ),
     "null id": Bad(r"line 2: .* is None, neither a string nor a whole number", with_ids("a", None), settings=IDS),
     "fraction as id": Bad(r"is 1.5, neither", with_ids(1.5), settings=IDS),
     "empty id": Bad(r"is empty; give every row an id, or unset dataset.id_column", with_ids(""), settings=IDS),
