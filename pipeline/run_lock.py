@@ -2,12 +2,16 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 LOCK = "lock"
 UNKNOWN_PROCESS = 0
+PATIENCE_S = 1.0
+PAUSE_S = 0.05
 
 
 @contextmanager
@@ -18,18 +22,29 @@ def locked(root: Path) -> Iterator[None]:
         ValueError: another process holds it.
     """
     with (root / LOCK).open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _taken(file):
             file.seek(0)
             raise ValueError(
                 f"run.dir={root} is in use by process {file.read().strip() or '?'}; "
                 "wait for it or choose another folder"
-            ) from None
+            )
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _taken(file: IO[str]) -> bool:
+    """Lock the file, if within `PATIENCE_S`: whoever asks for the living process holds it for a moment."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                return False
+        time.sleep(PAUSE_S)
 
 
 def living_process(root: Path) -> int | None:
