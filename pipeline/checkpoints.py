@@ -50,10 +50,13 @@ class Checkpoint:
             return "its manifest is not whole"
         for name, digest in manifest.items():
             file = self.path / name
-            if not file.is_file():
-                return f"{name} is missing"
-            if _sha256(file) != digest:
-                return f"{name} differs from its checksum"
+            try:
+                if not file.is_file():
+                    return f"{name} is missing"
+                if _sha256(file) != digest:
+                    return f"{name} differs from its checksum"
+            except OSError:
+                return f"{name} cannot be read"
         return None
 
 
@@ -82,6 +85,11 @@ class CheckpointStore:
                 return checkpoint, passed_over
             passed_over.append(f"{checkpoint.path} is damaged ({damage}); it is passed over")
         return None, passed_over
+
+    def remove_partial(self) -> None:
+        """Delete what checkpoints that were cut short have left; only for the process that holds the run's lock."""
+        for partial in self._root.glob(".step-*.partial"):
+            shutil.rmtree(partial, ignore_errors=True)
 
     def begin(self, step: int) -> Path:
         """An empty folder beside the checkpoints to write step's into."""

@@ -151,9 +151,10 @@ def open_run(config: Config) -> Iterator[Resumable]:
     with ExitStack() as stack:
         with _files_of(folder):
             folder.create()
-            check_room(folder.root, config)
             stack.enter_context(locked(folder.root))
             store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
+            store.remove_partial()
+            check_room(folder.root, config)
             checkpoint, restored = _find_checkpoint(store, folder, config)
             if restored is not None:
                 check_same_prompts(folder, restored, config, train_prompts.prompts)
@@ -206,7 +207,11 @@ def _find_checkpoint(
 
     def damage_beside(checkpoint: Checkpoint) -> str | None:
         try:
-            return records_damage(folder, RunState.from_json(checkpoint.run_state()))
+            try:
+                state = checkpoint.run_state()
+            except OSError:
+                return "its run.json cannot be read"
+            return records_damage(folder, RunState.from_json(state))
         except (KeyError, TypeError, ValueError):
             return "its run.json is not one of this version of proxrl"
 

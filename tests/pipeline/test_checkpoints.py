@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 
@@ -42,6 +43,38 @@ def test_a_checkpoint_that_was_cut_short_is_never_seen(tmp_path):
     store.begin(5)
     assert store.all() == []
     assert store.newest_whole() == (None, [])
+
+
+def test_what_was_cut_short_is_removed_and_nothing_else(tmp_path):
+    store = CheckpointStore(tmp_path, keep=2)
+    write(store, 4)
+    for step in (5, 123456):
+        (store.begin(step) / "policy" / "weights.bin").write_bytes(b"half")
+    (tmp_path / "notes.partial").write_text("")
+    store.remove_partial()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["notes.partial", "step-000004"]
+    assert store.all()[0].damage() is None
+
+
+@pytest.mark.parametrize("failing", ["_sha256", "Path.is_file"])
+def test_a_checkpoint_that_cannot_be_read_is_passed_over(tmp_path, monkeypatch, failing):
+    store = CheckpointStore(tmp_path, keep=2)
+    for step in (1, 2):
+        write(store, step)
+    unreadable = tmp_path / "step-000002" / "policy" / "weights.bin"
+    whole = checkpoints._sha256 if failing == "_sha256" else checkpoints.Path.is_file
+
+    def read(path):
+        if path == unreadable:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return whole(path)
+
+    monkeypatch.setattr(f"pipeline.checkpoints.{failing}", read)
+    found, passed_over = store.newest_whole()
+    assert found is not None and found.step == 1
+    assert passed_over == [
+        f"{tmp_path / 'step-000002'} is damaged (policy/weights.bin cannot be read); it is passed over"
+    ]
 
 
 def test_run_state_survives_json():

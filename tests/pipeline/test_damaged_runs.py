@@ -13,6 +13,7 @@ import pytest
 import pipeline.resume
 from configs.loader import load_config
 from pipeline.audit_run import audit_run
+from pipeline.checkpoints import Checkpoint
 from pipeline.json_lines import read_json_lines
 from pipeline.resume import open_run
 from pipeline.summary import finish_summary
@@ -88,6 +89,11 @@ def test_a_whole_one_is_finished_and_its_audit_passes(inputs, run_dir):
     assert audit_run(run_dir).problems == []
 
 
+def test_what_can_hold_tokens_is_for_the_owner_alone(finished):
+    for name in ("config.yaml", "summary.json"):
+        assert (finished / name).stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("name", ["metrics.jsonl", "ledger.jsonl"])
 def test_records_that_were_cut_lead_to_an_older_checkpoint(inputs, run_dir, name, capsys):
     cut(run_dir / name, 10)
@@ -106,6 +112,20 @@ def test_a_damaged_line_leads_to_the_checkpoint_before_it(inputs, run_dir, capsy
     with open_run(config(inputs, run_dir)) as run:
         assert run.version == 1
     assert "step-000002 is damaged (metrics.jsonl is damaged: line 2 is not one JSON object)" in capsys.readouterr().out
+
+
+def test_a_run_state_that_cannot_be_read_leads_to_the_checkpoint_before_it(inputs, run_dir, capsys, monkeypatch):
+    whole = Checkpoint.run_state
+
+    def read(checkpoint):
+        if checkpoint.step == 2:
+            raise OSError(errno.EIO, "Input/output error")
+        return whole(checkpoint)
+
+    monkeypatch.setattr(Checkpoint, "run_state", read)
+    with open_run(config(inputs, run_dir)) as run:
+        assert run.version == 1
+    assert "step-000002 is damaged (its run.json cannot be read)" in capsys.readouterr().out
 
 
 def test_a_tail_of_zeros_leads_to_the_checkpoint_before_it(inputs, run_dir, capsys):
