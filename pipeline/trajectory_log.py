@@ -52,6 +52,7 @@ def _rows(step: int, group: Group) -> Iterator[dict[str, Any]]:
             "loss_mask": list(t.loss_mask),
             "reward": t.reward,
             "reward_failed": t.reward_failed,
+            "reward_error": t.reward_error,
             "finish_reason": t.finish_reason,
         }
 
@@ -69,10 +70,12 @@ def read_groups(path: Path) -> list[Group]:
 
 
 def _trajectory(row: Mapping[str, Any]) -> Trajectory:
-    tokens = ("prompt_token_ids", "response_token_ids", "behavior_logprobs", "versions", "loss_mask")
+    names = ("prompt_token_ids", "response_token_ids", "behavior_logprobs", "versions", "loss_mask")
+    tokens: dict[str, Any] = {name: tuple(row[name]) for name in names}
     return Trajectory(
-        **{name: tuple(row[name]) for name in tokens},
+        **tokens,
         reward=row["reward"],
         finish_reason=row["finish_reason"],
         reward_failed=row["reward_failed"],
+        reward_error=row.get("reward_error"),
     )

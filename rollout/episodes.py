@@ -9,13 +9,16 @@ async def ask_twice(prompt: Prompt, context: EpisodeContext) -> Trajectory:
     return transcript.trajectory(await context.score(prompt, completion))
 """
 
+import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from configs.errors import refused
+from rollout.errors import EngineUnusable
 from rollout.import_path import check_arguments, import_callable
+from rollout.reward_value import outcome_of
 from rollout.transcript import Transcript
 from rollout.types import Completion, FinishReason, Prompt, RewardResult, Trajectory
 
@@ -57,6 +60,30 @@ class Episode(Protocol):
     """Produces one trajectory of a prompt; runs concurrently with others in the rollout worker's event loop."""
 
     async def __call__(self, prompt: Prompt, context: EpisodeContext) -> Trajectory: ...
+
+
+async def contained(episode: Episode, prompt: Prompt, context: EpisodeContext) -> Trajectory:
+    """The trajectory of a user's episode, whatever it does: what it raises or returns amiss is a failed reward.
+
+    Raises:
+        EngineUnusable, MemoryError: the worker has failed, not the episode.
+    """
+    try:
+        trajectory = await episode(prompt, context)
+    except (EngineUnusable, MemoryError):
+        raise
+    except Exception as error:
+        return _failed(prompt, f"the episode raised {type(error).__name__}: {error}")
+    if not isinstance(trajectory, Trajectory):
+        return _failed(prompt, f"the episode returned {type(trajectory).__name__}, not a Trajectory")
+    outcome = outcome_of(trajectory.reward)
+    if outcome.reason is None:
+        return trajectory
+    return dataclasses.replace(trajectory, reward=0.0, reward_failed=True, reward_error=outcome.error)
+
+
+def _failed(prompt: Prompt, error: str) -> Trajectory:
+    return Transcript(prompt.token_ids).trajectory(RewardResult(0.0, failed=True, error=error))
 
 
 async def single_turn(prompt: Prompt, context: EpisodeContext) -> Trajectory:

@@ -5,21 +5,18 @@ signals (math-verify does) without disturbing anybody.
 """
 
 import ctypes
-import math
-import numbers
 import os
 import pickle
 import signal
 import socket
 import sys
 import traceback
-from typing import Any
 
 from rollout.reward_function import RewardFunction, resolve_reward_function
+from rollout.reward_value import MAX_ERROR_CHARS, outcome_of
 from rollout.reward_wire import READY, FrameReader, Outcome, outcome_frame
 
 PR_SET_PDEATHSIG = 1
-MAX_ERROR_CHARS = 500
 
 
 def main() -> None:
@@ -64,26 +61,6 @@ def evaluate(function: RewardFunction, payload: bytes) -> Outcome:
     except BaseException as error:  # user code on model output, which may even call sys.exit
         return Outcome(reason="raised", error=_describe(error))
     return outcome_of(value)
-
-
-def outcome_of(value: Any) -> Outcome:
-    """A finite real number (bool and numpy scalars too) is a reward; anything else is a failure."""
-    if not isinstance(value, numbers.Real):
-        return Outcome(reason="not_a_number", error=f"the reward function returned {_shown(value)}, not a number")
-    try:
-        reward = float(value)
-    except OverflowError:
-        reward = math.inf
-    if not math.isfinite(reward):
-        return Outcome(reason="not_finite", error=f"the reward function returned {reward}")
-    return Outcome(reward)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return f"{type(value).__name__} {value!r}"[:MAX_ERROR_CHARS]
-    except Exception:  # a __repr__ of the user's
-        return type(value).__name__
 
 
 def _describe(error: BaseException) -> str:

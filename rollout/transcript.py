@@ -72,4 +72,5 @@ class Transcript:
             finish_reason=self._finish_reason,
             reward_failed=result.failed,
             kept_token_ids=tuple(self._kept) if self._truncated else None,
+            reward_error=result.error,
         )

@@ -69,6 +69,7 @@ class Trajectory:
     finish_reason: FinishReason
     reward_failed: bool = False
     kept_token_ids: tuple[tuple[int, ...], ...] | None = None  # [R][kept]
+    reward_error: str | None = None  # what failed
 
     def __post_init__(self) -> None:
         n = len(self.response_token_ids)

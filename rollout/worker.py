@@ -8,15 +8,16 @@ import dataclasses
 import itertools
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version as distribution_version
 from typing import Any
 
 from configs.schema import Config
 from rollout.engine import Engine
 from rollout.engines.registry import make_engine
-from rollout.episodes import Episode, EpisodeContext, resolve_episode
+from rollout.episodes import EpisodeContext, contained, resolve_episode, single_turn
 from rollout.request_seed import request_seed
 from rollout.reward_pool import RewardPool
 from rollout.tokenizer import load_tokenizer
@@ -55,14 +56,15 @@ class RolloutWorker:
         self._counts = WorkerCounts()
         self._engine: Engine = make_engine(config, worker, first_version=first_version)
         self._rewards: RewardPool | None = None
-        self._episode: Episode | None = None
+        self._episode: Callable[[Prompt, EpisodeContext], Awaitable[Trajectory]] | None = None
         self._tokenizer: Any = None
 
     async def start(self) -> dict[str, Any]:
         """Start the engine; returns what runs here: versions, engine arguments, end tokens."""
         model = self._config.model
         self._tokenizer = await asyncio.to_thread(load_tokenizer, model.path, model.trust_remote_code)
-        self._episode = resolve_episode(self._config.rollout.episode)
+        path = self._config.rollout.episode
+        self._episode = single_turn if path is None else partial(contained, resolve_episode(path))
         self._rewards = RewardPool(self._config.reward)
         await self._engine.start()
         args = getattr(self._engine, "engine_args", {})
@@ -107,7 +109,9 @@ class RolloutWorker:
 
         context = EpisodeContext(generate, self._rewards.score if score else _no_reward, self._tokenizer)
         trajectory = await self._episode(prompt, context)
-        self._counts.num_rewards_failed += trajectory.reward_failed
+        if trajectory.reward_failed:
+            self._counts.num_rewards_failed += 1
+            print(f"reward of {group_id}/{sample}, prompt {prompt.prompt_id}: {trajectory.reward_error}", flush=True)
         return trajectory
 
     async def update(self, update: WeightUpdate) -> UpdateReport:

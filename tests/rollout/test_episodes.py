@@ -1,13 +1,15 @@
 """Episodes: alignment of versions, logprobs and loss mask over turns, and how episodes are found."""
 
 import asyncio
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from configs.errors import ConfigError
-from rollout.episodes import EpisodeContext, resolve_episode, single_turn
+from rollout.episodes import Episode, EpisodeContext, contained, resolve_episode, single_turn
+from rollout.errors import EngineUnusable
 from rollout.transcript import Transcript
 from rollout.types import Completion, Prompt, RewardResult, Trajectory
 from tests.rollout.tiny_tokenizers import byte_tokenizer
@@ -136,3 +138,45 @@ def test_bad_episodes_are_refused(tmp_path: Path, name: str, message: str) -> No
     with pytest.raises(ConfigError, match=message) as refusal:
         resolve_episode(f"{tmp_path}/task.py:{name}")
     assert str(refusal.value).startswith("rollout.episode=")
+
+
+async def raises(prompt: Prompt, context: EpisodeContext) -> Trajectory:
+    await context.generate(prompt.token_ids)
+    raise TimeoutError("the tool did not answer")
+
+
+async def returns_nothing(prompt: Prompt, context: EpisodeContext) -> Trajectory:
+    return None  # type: ignore[return-value]
+
+
+async def rewards_nan(prompt: Prompt, context: EpisodeContext) -> Trajectory:
+    return dataclasses.replace(await single_turn(prompt, context), reward=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("episode", "error", "num_tokens"),
+    [
+        (raises, "the episode raised TimeoutError: the tool did not answer", 0),
+        (returns_nothing, "the episode returned NoneType, not a Trajectory", 0),
+        (rewards_nan, "the reward function returned nan", 2),
+    ],
+)
+def test_what_an_episode_does_amiss_is_a_failed_reward(episode: Episode, error: str, num_tokens: int) -> None:
+    """A TimeoutError above all: the pipeline takes one of the worker's own for a worker that hangs."""
+    trajectory = asyncio.run(contained(episode, PROMPT, context([], [])))
+    assert trajectory.reward_failed and trajectory.reward == 0.0 and trajectory.reward_error == error
+    assert len(trajectory.response_token_ids) == num_tokens
+
+
+def test_a_good_episode_passes_through() -> None:
+    assert asyncio.run(contained(single_turn, PROMPT, context([], []))).reward == 1.0
+
+
+@pytest.mark.parametrize("error", [EngineUnusable(0, "it died"), MemoryError()])
+def test_what_the_worker_fails_of_is_no_failure_of_the_episode(error: Exception) -> None:
+    async def generate(token_ids: Sequence[int]) -> Completion:
+        raise error
+
+    failing = dataclasses.replace(context([], []), generate=generate)
+    with pytest.raises(type(error)):
+        asyncio.run(contained(single_turn, PROMPT, failing))
