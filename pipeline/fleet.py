@@ -12,8 +12,7 @@ from ray.actor import ActorHandle
 from pipeline.broadcast import Broadcast
 from pipeline.failures import RunFailed
 from pipeline.remote_errors import told
-from pipeline.slot import DEATHS, FleetLimits, NoWorkersLeft, Slot, WorkerLost
-from rollout.errors import EngineUnusable
+from pipeline.slot import FleetLimits, NoWorkersLeft, RequestTimedOut, Slot, WorkerLost, is_loss
 from rollout.time_limit import Deadline
 from rollout.types import UNVERIFIED, Group, Prompt, Sampling, UpdateReport, WeightUpdate
 
@@ -48,7 +47,9 @@ class Fleet:
         """Publishes weights that a worker could not load once more; set where they lie in files."""
         self._latest: WeightUpdate | None = None
         self._published = asyncio.Condition()
+        self._renewing = asyncio.Lock()
         self._restarts: set[asyncio.Task[None]] = set()
+        self._error: BaseException | None = None
         self._last_event = ""
         self._closing = False
 
@@ -75,7 +76,9 @@ class Fleet:
     async def _first_start(self, slot: Slot) -> dict[str, Any]:
         try:
             return await self._start(slot)
-        except (*DEATHS, TimeoutError) as error:
+        except Exception as error:
+            if not is_loss(error):
+                raise
             raise RunFailed(
                 f"rollout worker {slot.index} did not start: {told(error)} (see logs/rollout-{slot.index}.log)"
             ) from error
@@ -109,7 +112,14 @@ class Fleet:
                 await self._published.wait_for(lambda: self._latest is not latest)
 
     def pick(self) -> Slot | None:
-        """The serving worker with the fewest groups in flight."""
+        """The serving worker with the fewest groups in flight; None while there is none.
+
+        Raises:
+            NoWorkersLeft: every one was given up.
+            RunFailed: a worker cannot be replaced, for another part of the run has failed.
+        """
+        if self._error is not None:
+            raise self._error
         serving = [s for s in self._slots if s.serving]
         if not serving and all(s.given_up for s in self._slots):
             raise NoWorkersLeft(
@@ -119,29 +129,36 @@ class Fleet:
             )
         return min(serving, key=lambda s: s.running, default=None)
 
-    async def generate(
+    def generate(
         self, slot: Slot, group_id: str, prompt: Prompt, epoch: int, sampling: Sampling, n: int, score: bool = True
-    ) -> Group:
+    ) -> asyncio.Task[Group]:
         """One group from `slot`, returned once every version it holds is verified on that worker.
+
+        It counts as in flight from now on, so that the next `pick` takes another worker.
 
         Raises:
             WorkerLost: the worker died, hung, or its update failed meanwhile.
         """
+        slot.running += 1
+        task = asyncio.ensure_future(self._generate(slot, group_id, prompt, epoch, sampling, n, score))
+        task.add_done_callback(lambda _: slot.ended())
+        return task
+
+    async def _generate(self, slot: Slot, group_id: str, *request: Any) -> Group:
         actor, incarnation = slot.actor, slot.incarnation
         if actor is None:
             raise WorkerLost(f"rollout worker {slot.index} is not serving")
-        slot.running += 1
         try:
             what = f"group {group_id} of rollout worker {slot.index}"
-            ref = actor.generate_group.remote(group_id, prompt, epoch, sampling, n, score)
-            group: Group = await _result(ref, self._limits.request_s, what)
-            await self._until_verified(slot, incarnation, group.newest_version)
-            return group
-        except (*DEATHS, EngineUnusable, MemoryError, TimeoutError) as error:
+            group: Group = await _result(actor.generate_group.remote(group_id, *request), self._limits.request_s, what)
+        except Exception as error:
+            if not is_loss(error):
+                raise
             self.replace(slot, incarnation, told(error))
-            raise WorkerLost(f"rollout worker {slot.index}: {told(error)}") from error
-        finally:
-            slot.running -= 1
+            lost = RequestTimedOut if isinstance(error, TimeoutError) else WorkerLost
+            raise lost(f"rollout worker {slot.index}: {told(error)}") from error
+        await self._until_verified(slot, incarnation, group.newest_version)
+        return group
 
     async def _until_verified(self, slot: Slot, incarnation: int, version: int) -> None:
         def lost() -> bool:
@@ -155,31 +172,32 @@ class Fleet:
     async def update(self, update: WeightUpdate) -> list[UpdateReport]:
         """Bring every serving worker to `update`; a worker that fails is replaced and left out of the reports."""
         self._latest = update
-        serving = [s for s in self._slots if s.serving]
+        serving = [(s, s.actor) for s in self._slots if s.actor is not None]
         reports: Sequence[UpdateReport | None]
         if self._broadcast is None:
-            reports = await asyncio.gather(*(self._update_slot(s, update) for s in serving))
+            reports = await asyncio.gather(*(self._update_slot(s, actor, update) for s, actor in serving))
         else:
             reports = await self._send(self._broadcast, update, serving)
         return [r for r in reports if r is not None]
 
     async def _send(
-        self, broadcast: Broadcast, update: WeightUpdate, serving: list[Slot]
+        self, broadcast: Broadcast, update: WeightUpdate, serving: list[tuple[Slot, ActorHandle]]
     ) -> Sequence[UpdateReport | None]:
         async with self._published:
             self._published.notify_all()
-        members = [(s.index, s.num_restarts) for s in serving]
-        reports = await broadcast.send(update, members, lambda i, u: self._update_slot(serving[i], u))
+        members = [(s.index, s.num_restarts) for s, _ in serving]
+        reports = await broadcast.send(update, members, lambda i, u: self._update_slot(*serving[i], u))
         assert reports is not None, "the trainer went on before its weights were sent"
         return reports
 
-    async def _update_slot(self, slot: Slot, update: WeightUpdate) -> UpdateReport | None:
-        actor, incarnation = slot.actor, slot.incarnation
-        assert actor is not None
+    async def _update_slot(self, slot: Slot, actor: ActorHandle, update: WeightUpdate) -> UpdateReport | None:
+        if slot.actor is not actor:
+            return None  # lost meanwhile; its replacement looks for the published weights itself
+        incarnation = slot.incarnation
         try:
             return await self._update_actor(actor, slot, update)
         except (ray.exceptions.RayError, TimeoutError) as error:
-            self.replace(slot, incarnation, f"update to version {update.version} failed: {told(error)}", renew=True)
+            self.replace(slot, incarnation, f"update to version {update.version} failed: {told(error)}", update)
             return None
 
     async def _update_actor(self, actor: ActorHandle, slot: Slot, update: WeightUpdate) -> UpdateReport:
@@ -190,45 +208,53 @@ class Fleet:
             slot.changed.notify_all()
         return report
 
-    def replace(self, slot: Slot, incarnation: int, reason: str, renew: bool = False) -> None:
+    def replace(self, slot: Slot, incarnation: int, reason: str, failed: WeightUpdate | None = None) -> None:
         """Kill the process and start another from the published weights, unless that was done or the fleet closes.
 
-        `renew`: those weights may be what it failed on.
+        `failed`: the weights that it could not load.
         """
         if self._closing or slot.incarnation != incarnation or slot.actor is None:
             return
         ray.kill(slot.actor)
         slot.actor = None
         self._event(f"rollout worker {slot.index}: {reason}")
-        task = asyncio.ensure_future(self._restart(slot, renew))
+        task = asyncio.ensure_future(self._restart(slot, failed))
         self._restarts.add(task)
-        task.add_done_callback(self._restarts.discard)
+        task.add_done_callback(self._restart_ended)
 
-    async def _renew_published(self) -> None:
-        latest = self._latest
-        if self.renew is None or latest is None:
-            return
-        try:
-            renewed = await self.renew(latest)
-        except (RunFailed, ray.exceptions.RayError, OSError) as error:
-            self._event(f"version {latest.version} could not be published again: {told(error)}")
-            return
-        if self._latest is latest:  # else a newer version was published meanwhile
-            self._latest = renewed
+    def _restart_ended(self, task: asyncio.Task[None]) -> None:
+        self._restarts.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self._error = task.exception()  # for `pick`: nobody else waits for a restart
 
-    async def _restart(self, slot: Slot, renew: bool) -> None:
+    async def _renew_published(self, failed: WeightUpdate) -> None:
+        """Publish the weights again that a worker failed on: once, however many failed, and only if none is newer."""
+        if self.renew is None:
+            return
+        async with self._renewing:
+            if self._latest is not failed:
+                return
+            try:
+                renewed = await self.renew(failed)
+            except (RunFailed, ray.exceptions.RayError, OSError) as error:
+                self._event(f"version {failed.version} could not be published again: {told(error)}")
+                return
+            if self._latest is failed:
+                self._latest = renewed
+
+    async def _restart(self, slot: Slot, failed: WeightUpdate | None) -> None:
         async with slot.changed:
             slot.changed.notify_all()
         while slot.num_restarts < self._limits.max_restarts:
             slot.num_restarts += 1
             started = time.monotonic()
-            if renew:
-                await self._renew_published()
-            renew = True
+            if failed is not None:
+                await self._renew_published(failed)
             try:
                 await self._start(slot)
             except (ray.exceptions.RayError, TimeoutError) as error:
                 self._event(f"rollout worker {slot.index} did not come back: {told(error)}")
+                failed = self._latest
                 continue
             self._event(f"rollout worker {slot.index} serves again after {time.monotonic() - started:.0f} s")
             return

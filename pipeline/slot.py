@@ -7,14 +7,26 @@ import ray
 from ray.actor import ActorHandle
 
 from pipeline.failures import RunFailed
+from rollout.errors import EngineUnusable
 from rollout.types import UNVERIFIED
 
-DEATHS = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError, ray.exceptions.RaySystemError)
-"""How Ray tells that a process is gone; a process that is out of memory counts as dead."""
+
+def is_loss(error: BaseException) -> bool:
+    """Whether a call's error tells of a lost worker, not of a mistake in what it was asked to do.
+
+    Lost is one that died, hangs, is out of memory or has an unusable engine, and whose answer went with its node.
+    """
+    if isinstance(error, EngineUnusable | MemoryError | TimeoutError):
+        return True
+    return isinstance(error, ray.exceptions.RayError) and not isinstance(error, ray.exceptions.RayTaskError)
 
 
 class WorkerLost(RuntimeError):
     """A rollout worker died, hung or was discarded while it held a request."""
+
+
+class RequestTimedOut(WorkerLost):
+    """It was this very request that took too long."""
 
 
 class NoWorkersLeft(RunFailed):
@@ -37,6 +49,10 @@ class Slot:
     @property
     def serving(self) -> bool:
         return self.actor is not None
+
+    def ended(self) -> None:
+        """A request of this place is answered or lost."""
+        self.running -= 1
 
     def state(self) -> str:
         """For people: what the worker does, and which version it has proved to hold."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import ray
 
+from pipeline.failures import RunFailed
 from pipeline.fleet import Fleet
 from pipeline.slot import FleetLimits, NoWorkersLeft, Slot, WorkerLost
 from rollout.errors import EngineUnusable
@@ -206,6 +207,121 @@ def test_the_others_go_on_while_one_is_replaced(actors):
     asyncio.run(body())
 
 
+def test_requests_of_one_moment_are_spread_over_the_workers(actors):
+    async def body():
+        fleet = make_fleet(actors, num_workers=2)
+        await fleet.start()
+        for actor in actors:
+            actor.next_group = concurrent.futures.Future()
+        tasks = []
+        for i in range(8):
+            tasks.append(fleet.generate(fleet.pick(), f"g{i}", prompts(1)[0], 0, SAMPLING, 1))
+        assert [slot.running for slot in fleet.slots] == [4, 4]
+        tasks[0].cancel()
+        await settle()
+        assert [slot.running for slot in fleet.slots] == [3, 4]
+        for task in tasks:
+            task.cancel()
+
+    asyncio.run(body())
+
+
+def test_one_is_given_up_and_the_others_go_on(actors):
+    def prepare(actor, nth):
+        actor.fail_start = nth > 2
+
+    async def body():
+        fleet = make_fleet(actors, num_workers=2, max_restarts=1, prepare=prepare)
+        await fleet.start()
+        fleet.replace(fleet.slots[0], 1, "killed")
+        await settle()
+        assert fleet.slots[0].given_up and fleet.pick() is fleet.slots[1]
+        assert [r.worker for r in await fleet.update(update(1))] == [1]
+        actors[1].next_group = group("g0", (0, 1))
+        assert (await fleet.generate(fleet.pick(), "g0", prompts(1)[0], 0, SAMPLING, 1)).group_id == "g0"
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (MemoryError("no room"), True),
+        (ray.exceptions.OutOfMemoryError("the node is out of memory"), True),
+        (ray.exceptions.OwnerDiedError("ab", None, "generate_group"), True),  # its node died after it had answered
+        (ray.exceptions.RaySystemError("gone"), True),
+        (ValueError("a mistake in the code"), False),
+        (ray.exceptions.RayTaskError("generate_group", "traceback", ValueError("a mistake in the code")), False),
+    ],
+)
+def test_what_loses_a_worker_and_what_ends_the_run(actors, error, lost):
+    def fail(*_):
+        raise error
+
+    async def body():
+        fleet = make_fleet(actors)
+        await fleet.start()
+        actors[0].generate_group = Method(fail)
+        with pytest.raises(WorkerLost if lost else type(error)):
+            await fleet.generate(fleet.pick(), "g0", prompts(1)[0], 0, SAMPLING, 1)
+        await settle()
+        assert fleet.num_restarts == lost
+
+    asyncio.run(body())
+
+
+def test_a_worker_lost_just_before_its_update_is_left_out_of_it(actors):
+    async def body():
+        fleet = make_fleet(actors, num_workers=2)
+        await fleet.start()
+        updating = asyncio.ensure_future(fleet.update(update(1)))
+        await asyncio.sleep(0)  # who is updated is settled; no update has begun
+        fleet.replace(fleet.slots[0], 1, "killed")
+        assert [r.worker for r in await updating] == [1]
+        await settle()
+        assert [s.verified_version for s in fleet.slots] == [1, 1] and actors[2].updates == [1]
+
+    asyncio.run(body())
+
+
+def test_a_restart_that_another_failure_ends_is_told_to_whoever_waits_for_workers(actors):
+    async def body():
+        fleet = make_fleet(actors)
+        await fleet.start()
+
+        def spawn(index):
+            raise RunFailed("a trainer rank died")
+
+        fleet._spawn = spawn
+        fleet.replace(fleet.slots[0], 1, "killed")
+        await settle()
+        with pytest.raises(RunFailed, match="a trainer rank died"):
+            fleet.pick()
+
+    asyncio.run(body())
+
+
+def test_a_worker_that_does_not_start_or_load_in_time_is_named(actors):
+    def never_starts(actor, nth):
+        actor.start = Method(concurrent.futures.Future)
+
+    async def body():
+        limits = FleetLimits(startup_s=0.05, request_s=5.0, update_s=0.05, max_restarts=0)
+        fleet = make_fleet(actors, prepare=never_starts)
+        fleet._limits = limits
+        with pytest.raises(RunFailed, match=r"worker 0 did not start: waited 0\.05 s for the engine.*rollout-0\.log"):
+            await fleet.start()
+        events: list[str] = []
+        fleet = make_fleet(actors, on_event=events.append)
+        fleet._limits = limits
+        await fleet.start()
+        actors[-1].update = Method(lambda update: concurrent.futures.Future())
+        assert await fleet.update(update(1)) == []
+        assert "update to version 1 failed: waited 0.05 s for weight update 1 of rollout worker 0" in events[0]
+
+    asyncio.run(body())
+
+
 def test_a_worker_tells_what_it_does():
     assert Slot(0).state() == "worker 0: starting"
     assert Slot(1, num_restarts=2).state() == "worker 1: starting (restart 2)"
@@ -263,6 +379,7 @@ def test_weights_that_a_worker_could_not_load_are_published_again(actors):
 
     async def renew(damaged):
         asked.append(damaged)
+        await asyncio.sleep(0)
         return replace(damaged, buckets=("again",))
 
     def prepare(actor, nth):
@@ -276,12 +393,13 @@ def test_weights_that_a_worker_could_not_load_are_published_again(actors):
         actor.update = Method(load)
 
     async def body():
-        fleet = make_fleet(actors, prepare=prepare)
+        fleet = make_fleet(actors, num_workers=3, prepare=prepare)
         fleet.renew = renew
         await fleet.start()
         assert await fleet.update(update(1)) == []
         await settle()
-        assert [slot.serving for slot in fleet.slots] == [True] and fleet.num_restarts == 1
-        assert [u.version for u in asked] == [1] and actors[1].updates == [1]
+        assert [slot.serving for slot in fleet.slots] == [True] * 3 and fleet.num_restarts == 3
+        assert [u.version for u in asked] == [1]  # once for all, or every copy would take its room
+        assert [actor.updates for actor in actors[3:]] == [[1]] * 3
 
     asyncio.run(body())
