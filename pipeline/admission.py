@@ -21,6 +21,11 @@ class Admission:
     running: int = 0  # groups in flight
 
     @property
+    def left(self) -> int:
+        """Groups that may still be started until the run's last step."""
+        return self.total_steps * self.batch_size - (self.accepted + self.running)
+
+    @property
     def free(self) -> int:
         """Groups that may be started now (never negative)."""
         steps = min(self.max_head_offpolicyness + self.version + 1, self.total_steps)

@@ -1,7 +1,7 @@
 """Proves from a run's ledger that no prompt was lost and none was trained on twice in an epoch."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,8 +73,21 @@ class Auditor:
                 self._problem(f"{_name(key)} was trained on twice: groups {self._consumed[key]} and {group}")
             self._consumed[key] = group
 
-    def finish(self) -> Audit:
-        """Check the epochs that are over: each prompt of the data set was asked at least once."""
+    def compare(self, checkpoint: "Held") -> None:
+        """Check a checkpoint that was written now: what is open, and only that, is in flight or in the buffer."""
+        lost, unknown = self._open.keys() - checkpoint.groups, checkpoint.groups - self._open.keys()
+        if lost:
+            self._problem(f"{_some(lost)} had not ended and {checkpoint.name} does not hold them")
+        if unknown:
+            self._problem(f"{checkpoint.name} holds {_some(unknown)}, which had ended or was never asked")
+        if waiting := self._waiting.keys() ^ checkpoint.waiting:
+            names = _some(map(_name, waiting))
+            self._problem(f"{names}: put back by the ledger or by {checkpoint.name}, not by both")
+
+    def finish(self, finished: bool) -> Audit:
+        """Check that a finished run holds nothing, and that every prompt was asked in each epoch that is over."""
+        if finished and self._open:
+            self._problem(f"the run is finished, and {_some(self._open)} never ended")
         if not self._has_dataset:
             self._problem("the ledger does not begin with the size of the data set: its first lines are lost")
         self.result.num_open, self.result.num_waiting = len(self._open), len(self._waiting)
@@ -89,15 +102,38 @@ class Auditor:
         self.result.problems.append(sentence)
 
 
-def audit(rows: Iterable[Mapping[str, Any]]) -> Audit:
-    """Audit the objects of ledger.jsonl in the order in which they were written."""
-    auditor = Auditor()
+@dataclass(frozen=True)
+class Held:
+    """What a checkpoint goes on with: every group that is open after its rows of the ledger, and what was put back."""
+
+    name: str
+    num_rows: int
+    groups: frozenset[str]  # in flight or in the buffer
+    waiting: frozenset[Key]
+
+
+def audit(rows: Iterable[Mapping[str, Any]], checkpoints: Sequence[Held] = (), finished: bool = False) -> Audit:
+    """Audit the objects of ledger.jsonl in the order in which they were written.
+
+    Args:
+        checkpoints: a prompt that one of them does not hold and the ledger has not ended is lost to whoever goes on
+            from it.
+        finished: all steps are done, so that nothing may be open.
+    """
+    auditor, held = Auditor(), {c.num_rows: c for c in checkpoints}
     for number, row in enumerate(rows, 1):
         try:
             auditor.read(row)
         except (KeyError, TypeError, ValueError):
             auditor.result.problems.append(f"line {number} of the ledger is no event that a run writes")
-    return auditor.finish()
+        if number in held:
+            auditor.compare(held[number])
+    return auditor.finish(finished)
+
+
+def _some(names: Iterable[str], most: int = 5) -> str:
+    names = sorted(names)
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _name(key: Key) -> str:

@@ -1,5 +1,6 @@
 """Opens a run's folder: a new run, or one that goes on from its newest whole checkpoint."""
 
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -85,7 +86,7 @@ class Resumable:
         self.counts = rollouts.counts
         return rollouts
 
-    def state(self, rollouts: Rollouts) -> RunState:
+    def state(self, rollouts: Rollouts, num_skipped_steps_in_a_row: int = 0) -> RunState:
         """Everything beside the trainer's own state that a resumed run needs; its records are on the disk then."""
         to_disk(self.folder.metrics)
         to_disk(self.folder.ledger)
@@ -102,6 +103,9 @@ class Resumable:
             ledger_bytes=self.ledger.num_bytes,
             metrics_bytes=self.metrics.num_bytes,
             fingerprint=fingerprint(self.config),
+            recent_reward_failures=list(rollouts.reward_failures.recent),
+            num_skipped_steps_in_a_row=num_skipped_steps_in_a_row,
+            ledger_sha256=hashlib.sha256(self.folder.ledger.read_bytes()).hexdigest(),
         )
 
     def set_eval_before(self, evaluation: Evaluation) -> None:

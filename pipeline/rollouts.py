@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from configs.schema import Config
@@ -13,11 +14,18 @@ from pipeline.buffer import GroupBuffer
 from pipeline.failures import RunFailed
 from pipeline.fleet import Fleet
 from pipeline.ledger import Event, Ledger
+from pipeline.reward_failures import RewardFailures
 from pipeline.run_state import RunState
-from pipeline.slot import Slot, WorkerLost
+from pipeline.slot import RequestTimedOut, Slot, WorkerLost
 from rollout.types import Group, Prompt, Sampling
 
-REWARD_WINDOW = 200
+MAX_TIMEOUTS = 3
+"""A prompt whose own request ran into its limit so often is dropped: it would cost one worker after another."""
+
+MIN_FLAT_GROUPS = 500
+"""So many groups in a row without two different rewards (20 batches if that is more) end a run that resamples them."""
+
+BEYOND = "beyond_total_steps"
 
 
 class Cursor(Protocol):
@@ -49,11 +57,13 @@ class Rollouts:
         self.num_generated_tokens = 0
         self.next_group = 0
         self._sampling = train_sampling(config)
-        self._recent_failures: deque[bool] = deque(maxlen=REWARD_WINDOW)
-        self._max_failure_fraction = config.reward.max_failure_fraction
+        self.reward_failures = RewardFailures(config.reward)
         self._n = config.rollout.sampling.n_samples
         self._advantage = config.actor.advantage
         self._resample = config.actor.advantage.zero_variance == "resample"
+        self._max_flat = max(MIN_FLAT_GROUPS, 20 * admission.batch_size)
+        self._num_flat = 0  # groups in a row without two different rewards
+        self._timeouts: Counter[str] = Counter()  # by prompt id
         self._prompts: dict[str, tuple[int, Prompt]] = {}  # group id -> what was asked
         self._interrupted: deque[str] = deque()  # groups in flight when the run ended, to be asked again first
         self._tasks: set[asyncio.Task[None]] = set()
@@ -78,7 +88,8 @@ class Rollouts:
         epoch, prompt = self._prompts[group_id]
         self.admission.start()
         self._record("issued", group_id)
-        task = asyncio.ensure_future(self._generate(slot, group_id, epoch, prompt))
+        answer = self._fleet.generate(slot, group_id, prompt, epoch, self._sampling, self._n)
+        task = asyncio.ensure_future(self._receive(group_id, prompt, answer))
         self._tasks.add(task)
         task.add_done_callback(self._finish_task)
 
@@ -95,40 +106,55 @@ class Rollouts:
 
     def _finish_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            self._error = task.exception()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(error)
         self._changed.set()
         self._arrived.set()
 
-    async def _generate(self, slot: Slot, group_id: str, epoch: int, prompt: Prompt) -> None:
+    async def _receive(self, group_id: str, prompt: Prompt, answer: Awaitable[Group]) -> None:
         try:
-            group = await self._fleet.generate(slot, group_id, prompt, epoch, self._sampling, self._n)
-        except WorkerLost:
+            group = await answer
+        except WorkerLost as error:
             self.admission.discard()
-            self._put_back(group_id, "worker_lost")
+            self._timeouts[prompt.prompt_id] += isinstance(error, RequestTimedOut)
+            if self._timeouts[prompt.prompt_id] < MAX_TIMEOUTS:
+                self._put_back(group_id, "worker_lost")
+            else:
+                self._forget(group_id, "dropped", "timed_out")
             return
         self.num_generated_tokens += sum(len(t.response_token_ids) for t in group.trajectories)
-        self._check_rewards(group)
-        if self._resample and not has_signal(group, self._advantage, self._sampling.max_new_tokens):
+        self.counts["rewards_failed"] += self.reward_failures.count(group.trajectories)
+        # An episode that failed has no tokens to learn from.
+        group = replace(group, trajectories=tuple(t for t in group.trajectories if t.response_token_ids))
+        reason = self._reason_to_drop(group)
+        if reason is not None:
             self.admission.discard()
-            self._forget(group_id, "dropped", "zero_variance")
+            self._forget(group_id, "dropped", reason)
             return
         self._record("finished", group_id)
         self.buffer.put(group)
         self.admission.accept()
 
-    def _check_rewards(self, group: Group) -> None:
-        """Count failed rewards; above the limit the run stops, for a 0 that nobody meant teaches the wrong thing."""
-        failures = [t.reward_failed for t in group.trajectories]
-        self.counts["rewards_failed"] += sum(failures)
-        self._recent_failures.extend(failures)
-        fraction = sum(self._recent_failures) / max(1, len(self._recent_failures))
-        if len(self._recent_failures) == REWARD_WINDOW and fraction > self._max_failure_fraction:
+    def _reason_to_drop(self, group: Group) -> str | None:
+        """Why a group cannot be trained on, None where it can."""
+        if not group.trajectories:
+            return "episode_failed"
+        if not self._resample or has_signal(group, self._advantage, self._sampling.max_new_tokens):
+            self._num_flat = 0
+            return None
+        self._num_flat += 1
+        if self._num_flat >= self._max_flat:
             raise RunFailed(
-                f"{fraction:.0%} of the last {REWARD_WINDOW} rewards failed (limit "
-                f"reward.max_failure_fraction={self._max_failure_fraction:g}); "
-                "mend reward.function, see logs/rollout-*.log"
+                f"no group of {self._num_flat} in a row had two different rewards, so actor.advantage.zero_variance="
+                "resample finds nothing to train on; the prompts are all too easy or all too hard, or the reward is "
+                "constant: choose others, or set it to filter"
             )
+        return "zero_variance"
+
+    def fail(self, error: BaseException) -> None:
+        """End the wait for a batch, now and from now on: something that sampling depends on has failed."""
+        self._error = self._error or error  # the first explains the others
+        self._arrived.set()
 
     async def take(self, n: int, version: int) -> list[Group]:
         """Wait for n groups young enough for `version` and remove them from the buffer."""
@@ -184,17 +210,25 @@ class Rollouts:
         """Go on as a checkpoint left it: buffered groups wait again, prompts in flight are asked again.
 
         They keep their group ids, and with them the seeds of their requests and their place in the batch, so
-        that a synchronous run goes on exactly as it would have without the interruption.
+        that a synchronous run goes on exactly as it would have without the interruption. Where `train.total_steps`
+        was lowered, those that it leaves no step for are put back.
         """
         self._cursor.load_state_dict(state.cursor)
         self.next_group = state.next_group
         self.counts.update(state.counts)
+        self.reward_failures.recent.extend(state.recent_reward_failures)
         for group in state.buffered:
             self._prompts[group.group_id] = (group.epoch, prompts[group.prompt_id])
+            if self.admission.left <= 0:
+                self._put_back(group.group_id, BEYOND)
+                continue
             self.buffer.put(group)
             self.admission.accepted += 1
         for group_id, epoch, prompt_id in state.in_flight:
             self._prompts[group_id] = (epoch, prompts[prompt_id])
+            if self.admission.left <= len(self._interrupted):
+                self._put_back(group_id, BEYOND)
+                continue
             self._interrupted.append(group_id)
 
     async def close(self) -> None:

@@ -23,6 +23,9 @@ class RunState:
     eval_before: dict[str, float] | None = None
     eval_after: dict[str, float] | None = None
     fingerprint: dict[str, Any] = field(default_factory=dict)
+    recent_reward_failures: list[bool] = field(default_factory=list)
+    num_skipped_steps_in_a_row: int = 0
+    ledger_sha256: str = ""  # of those bytes of ledger.jsonl
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -69,19 +69,31 @@ class WeightSync:
             self._outdated.append(self._current)  # a worker may still be reading it
         self._current = directory
 
-    def start_update(self, on_done: Callable[[], None]) -> None:
+    def start_update(self, on_done: Callable[[], None], on_failed: Callable[[BaseException], None]) -> None:
         """Let the workers load what was published last; they go on generating around the pause.
 
-        `on_done` is called once every serving worker holds the new version.
+        `on_done` is called once every serving worker holds the new version, `on_failed` where that cannot be: without
+        it a run that waits for samples of the new version would wait for ever.
         """
         assert self._update is not None and self._task is None
+
+        def ended(task: asyncio.Task[list[UpdateReport]]) -> None:
+            if task.cancelled():
+                return
+            error = task.exception()
+            if error is None:
+                on_done()
+            else:
+                on_failed(error)
+
         self._task = asyncio.ensure_future(self._fleet.update(self._update))
-        self._task.add_done_callback(lambda t: None if t.cancelled() or t.exception() else on_done())
+        self._task.add_done_callback(ended)
 
     async def settle_update(self) -> None:
         """Wait until the workers hold the published version; the reports stay for `finish_update`."""
         if self._task is not None:
             await asyncio.wait({self._task})
+            self._task.result()
 
     async def finish_update(self) -> list[UpdateReport]:
         """Wait for the workers' reports; workers that failed are being replaced and are not among them."""

@@ -7,6 +7,7 @@ from pipeline.audit import audit
 from pipeline.json_lines import read_json_lines
 from pipeline.run_state import RunState
 from pipeline.trajectory_log import remove_trajectories_after
+from rollout.types import Group
 from tests.pipeline.groups import group, prompts
 from tests.pipeline.test_rollouts import StandInFleet, make, with_feeder
 
@@ -34,6 +35,26 @@ def test_interrupted_groups_keep_ids_and_order_and_the_ledger_stays_sound(tmp_pa
     assert [(g.group_id, g.prompt_id) for g in groups] == [(f"g{i:08d}", str(i)) for i in range(4)]
     result = audit([{"event": "dataset", "num_prompts": 10}, *read_json_lines(tmp_path / "ledger.jsonl")])
     assert result.problems == [] and result.requeued.total() == 2 and result.num_consumed == 4
+
+
+def test_what_a_lowered_number_of_steps_leaves_no_room_for_is_put_back(tmp_path):
+    rollouts = make(tmp_path, StandInFleet(), batch=2)
+    everything = prompts(10)
+    rollouts._cursor.waiting = everything[5:]
+    rollouts.admission.total_steps, rollouts.admission.accepted = 3, 4  # two of three steps are done
+    for i in range(5):
+        rollouts._ledger.record("issued", f"g{i:08d}", str(i), 0, 0)
+    buffered = [Group(f"g{i:08d}", str(i), 0, 0, group("", (0, 0)).trajectories) for i in (0, 3)]
+    in_flight = [("g00000001", 0, "1"), ("g00000002", 0, "2"), ("g00000004", 0, "4")]
+    rollouts.restore(state(buffered[:1], in_flight, 5), {p.prompt_id: p for p in everything})
+    assert rollouts.in_flight() == in_flight[:1] and [p.prompt_id for p in rollouts._cursor.back] == ["2", "4"]
+    fuller = make(tmp_path, StandInFleet(), batch=1)
+    fuller._cursor.waiting, fuller.admission.total_steps = everything[5:], 1
+    fuller.restore(state(buffered, in_flight, 5), {p.prompt_id: p for p in everything})
+    assert [g.prompt_id for g in fuller.buffer.groups] == ["0"] and fuller.in_flight() == []
+    assert [p.prompt_id for p in fuller._cursor.back] == ["3", "1", "2", "4"]
+    put_back = [r for r in read_json_lines(tmp_path / "ledger.jsonl") if r["event"] == "requeued"]
+    assert {r["reason"] for r in put_back} == {"beyond_total_steps"} and len(put_back) == 6
 
 
 def test_files_of_steps_that_will_be_trained_again_are_removed(tmp_path):

@@ -11,7 +11,7 @@ from pipeline.failures import RunFailed
 from pipeline.json_lines import JsonLines, read_json_lines
 from pipeline.ledger import Ledger
 from pipeline.rollouts import Rollouts
-from pipeline.slot import WorkerLost
+from pipeline.slot import RequestTimedOut, WorkerLost
 from rollout.types import Group, Prompt
 from tests.pipeline.groups import prompts, trajectory
 
@@ -155,13 +155,76 @@ def test_too_many_failed_rewards_stop_the_run(tmp_path):
     fleet = StandInFleet()
 
     async def failing(slot, group_id, prompt, epoch, sampling, n):
-        failed = replace(trajectory((0,)), reward_failed=True, reward=0.0)
-        return Group(group_id, prompt.prompt_id, epoch, 0, (failed,) * 25)
+        failed = replace(trajectory((0,)), reward_failed=True, reward=0.0, reward_error="KeyError: 'x'")
+        return Group(group_id, prompt.prompt_id, epoch, 0, (failed, trajectory((0,))))
 
     fleet.generate = failing
-    rollouts = make(tmp_path, fleet, batch=10)
-    with pytest.raises(RunFailed, match=r"100% of the last 200 rewards failed .*reward\.function"):
-        asyncio.run(with_feeder(rollouts, rollouts.take(10, version=0)))
+    rollouts = make(tmp_path, fleet, batch=100)
+    # A fifth of 200 may fail; the run need not have seen 200 to know that more have.
+    told = r"41 of the last 82 rewards failed .*=0\.2 of 200.*the last with KeyError: 'x'; mend reward\.function"
+    with pytest.raises(RunFailed, match=told):
+        asyncio.run(with_feeder(rollouts, rollouts.take(100, version=0)))
+
+
+def test_episodes_that_failed_are_left_out_and_a_group_of_them_alone_is_dropped(tmp_path):
+    fleet = StandInFleet()
+    failed = replace(trajectory(()), reward_failed=True, reward=0.0)
+
+    async def some_fail(slot, group_id, prompt, epoch, sampling, n):
+        whole = (trajectory((0,)), trajectory((0,))) if group_id != "g00000000" else ()
+        return Group(group_id, prompt.prompt_id, epoch, 0, (failed, *whole))
+
+    fleet.generate = some_fail
+    rollouts = make(tmp_path, fleet)
+    groups = asyncio.run(with_feeder(rollouts, rollouts.take(2, version=0)))
+    assert [(g.prompt_id, len(g.trajectories)) for g in groups] == [("1", 2), ("2", 2)]
+    dropped = [r for r in read_json_lines(tmp_path / "ledger.jsonl") if r["event"] == "dropped"]
+    assert [(r["prompt_id"], r["reason"]) for r in dropped] == [("0", "episode_failed")]
+    assert rollouts.counts["rewards_failed"] == 3
+
+
+def test_a_prompt_that_takes_too_long_again_and_again_is_dropped(tmp_path):
+    fleet = StandInFleet()
+    original, asked = fleet.generate, []
+
+    async def slow_first(slot, group_id, prompt, *rest):
+        asked.append(prompt.prompt_id)
+        if prompt.prompt_id == "0":
+            raise RequestTimedOut("waited 5 s")
+        return await original(slot, group_id, prompt, *rest)
+
+    fleet.generate = slow_first
+    rollouts = make(tmp_path, fleet)
+    groups = asyncio.run(with_feeder(rollouts, rollouts.take(2, version=0)))
+    assert [g.prompt_id for g in groups] == ["1", "2"] and asked.count("0") == 3
+    assert events(tmp_path, "requeued") == ["0", "0"] and events(tmp_path, "dropped") == ["0"]
+    assert rollouts.admission.running == 0
+
+
+def test_resampling_ends_where_no_group_varies(tmp_path):
+    fleet = StandInFleet()
+
+    async def flat(slot, group_id, prompt, epoch, sampling, n):
+        return Group(group_id, prompt.prompt_id, epoch, 0, (trajectory((0,)), trajectory((0,))))
+
+    fleet.generate = flat
+    rollouts = make(tmp_path, fleet, zero_variance="resample")
+    rollouts._cursor.waiting = prompts(600)
+    told = r"no group of 500 in a row .*actor\.advantage\.zero_variance=resample .*set it to filter"
+    with pytest.raises(RunFailed, match=told):
+        asyncio.run(with_feeder(rollouts, rollouts.take(2, version=0)))
+
+
+def test_whoever_waits_for_a_batch_hears_of_a_failure_elsewhere(tmp_path):
+    rollouts = make(tmp_path, StandInFleet(lose={f"g{i:08d}" for i in range(50)}))
+
+    async def body():
+        asyncio.get_running_loop().call_later(0.01, rollouts.fail, RunFailed("the update failed"))
+        await rollouts.take(2, version=0)
+
+    rollouts.admission.version = -1  # nothing may be started
+    with pytest.raises(RunFailed, match="the update failed"):
+        asyncio.run(with_feeder(rollouts, body()))
 
 
 def test_every_issued_prompt_is_accounted_for(tmp_path):

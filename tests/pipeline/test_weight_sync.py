@@ -3,6 +3,8 @@
 import asyncio
 from types import SimpleNamespace
 
+import pytest
+
 from pipeline.weight_sync import WeightSync
 from rollout.types import WeightUpdate
 
@@ -39,11 +41,33 @@ def test_weights_are_published_again_only_while_the_trainer_holds_them(tmp_path)
         trainer.held = None  # another step has begun
         assert await fleet.renew(again) is again
         await sync.publish(2)
-        sync.start_update(lambda: None)
+        sync.start_update(lambda: None, print)
         await sync.finish_update()
         assert folders(tmp_path) == ["v2"]
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_whoever_waits_for_a_version_hears_that_it_will_not_come(tmp_path, fails):
+    async def update(update):
+        if fails:
+            raise RuntimeError("the trainer is gone")
+        return []
+
+    async def body():
+        done, errors = [], []
+        sync = WeightSync(Trainer(), SimpleNamespace(renew=None, update=update), (1, 2), tmp_path)
+        await sync.publish(1)
+        sync.start_update(lambda: done.append(1), errors.append)
+        if fails:
+            with pytest.raises(RuntimeError, match="the trainer is gone"):
+                await sync.settle_update()
+        else:
+            await sync.settle_update()
+        return len(done), [str(e) for e in errors]
+
+    assert asyncio.run(body()) == ((0, ["the trainer is gone"]) if fails else (1, []))
 
 
 def test_where_weights_are_sent_there_is_nothing_to_publish_again():
