@@ -78,5 +78,9 @@ def _update(last: Row) -> list[str]:
 
 
 def _rewards(last: Row) -> list[str]:
-    failures = last.get("rl/reward_failures") or 0
-    return [f"{failures:.0f} rewards failed in the last step; see RUN/logs"] if failures else []
+    found = []
+    if failures := last.get("rl/reward_failures") or 0:
+        found.append(f"{failures:.0f} rewards failed in the last step; see RUN/logs/rollout-*.log")
+    if failures := last.get("eval/num_failed_rewards") or 0:
+        found.append(f"{failures:.0f} rewards failed in the evaluation and are left out; see RUN/logs/rollout-*.log")
+    return found

@@ -1,30 +1,33 @@
 """Reward on held-out problems, by the rollout workers themselves."""
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from configs.schema import Config
+from pipeline.failures import RunFailed
 from pipeline.fleet import Fleet
-from pipeline.slot import WorkerLost
+from pipeline.slot import RequestTimedOut, WorkerLost
 from rollout.dataset import PromptSet, load_prompts
 from rollout.dataset_source import DatasetKeys
 from rollout.model_files import context_length
 from rollout.types import Group, Prompt, Sampling, Trajectory
 
 EVAL_EPOCH = -1
-MAX_ATTEMPTS = 3
+MAX_TIMEOUTS = 3
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Mean reward and its standard error over the problems that were answered."""
+    """Mean reward and its standard error over the problems that were answered and scored."""
 
     reward: float
     stderr: float
     num_problems: int
     num_tokens_avg: float
+    num_failed_rewards: int = 0
 
     def metrics(self) -> dict[str, float]:
         return {
@@ -32,6 +35,7 @@ class Evaluation:
             "eval/stderr": self.stderr,
             "eval/num_problems": float(self.num_problems),
             "eval/response_tokens": self.num_tokens_avg,
+            "eval/num_failed_rewards": float(self.num_failed_rewards),
         }
 
 
@@ -73,14 +77,15 @@ async def ask_all(
     """Ask every prompt for `num_samples` completions; `tag` makes the request ids unique within the run.
 
     Raises:
-        WorkerLost: a prompt was lost with its worker again and again.
+        RunFailed: no worker is left, or a prompt takes longer than a request may.
     """
     in_flight = config.rollout.max_concurrent_rollouts * config.rollout.sampling.n_samples
     gate = asyncio.Semaphore(max(1, in_flight // num_samples))
 
     async def one(index: int, prompt: Prompt) -> None:
         async with gate:
-            await on_group(prompt, await _answer(fleet, prompt, sampling, num_samples, f"eval-{tag}-{index}"))
+            name, limit_s = f"eval-{tag}-{index}", config.rollout.request_timeout_s
+            await on_group(prompt, await _answer(fleet, prompt, sampling, num_samples, name, limit_s))
 
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -90,27 +95,52 @@ async def ask_all(
         raise errors.exceptions[0] from None
 
 
-async def _answer(fleet: Fleet, prompt: Prompt, sampling: Sampling, num_samples: int, name: str) -> Group:
-    for attempt in range(MAX_ATTEMPTS):
+async def _answer(
+    fleet: Fleet, prompt: Prompt, sampling: Sampling, num_samples: int, name: str, limit_s: float
+) -> Group:
+    """Asked again while workers are lost, which ends when none is left; but not for ever where it takes too long."""
+    num_timeouts = 0
+    for attempt in itertools.count():
         while (slot := fleet.pick()) is None:
             await asyncio.sleep(0.2)
         try:
             return await fleet.generate(slot, f"{name}-{attempt}", prompt, EVAL_EPOCH, sampling, num_samples)
-        except WorkerLost:
-            continue
-    raise WorkerLost(f"evaluation problem {prompt.prompt_id} was lost {MAX_ATTEMPTS} times")
+        except WorkerLost as error:
+            num_timeouts += isinstance(error, RequestTimedOut)
+        if num_timeouts == MAX_TIMEOUTS:
+            break
+    raise RunFailed(
+        f"evaluation problem {prompt.prompt_id} took longer than rollout.request_timeout_s={limit_s:g} "
+        f"{MAX_TIMEOUTS} times; raise it, or lower eval.max_new_tokens"
+    )
 
 
 async def evaluate(config: Config, fleet: Fleet, prompts: Sequence[Prompt], tag: str) -> Evaluation:
-    """Ask every prompt once; `tag` makes the request ids unique within the run."""
+    """Ask every prompt once; `tag` makes the request ids unique within the run.
+
+    A completion whose reward failed is no wrong answer: it is left out and counted.
+
+    Raises:
+        RunFailed: as `ask_all`, or every reward failed.
+    """
     trajectories: list[Trajectory] = []
 
     async def collect(prompt: Prompt, group: Group) -> None:
         trajectories.extend(group.trajectories)
 
     await ask_all(config, fleet, prompts, eval_sampling(config), 1, tag, collect)
-    n = len(trajectories)
-    mean = sum(t.reward for t in trajectories) / max(1, n)
-    variance = sum((t.reward - mean) ** 2 for t in trajectories) / max(1, n - 1)
-    tokens = sum(len(t.response_token_ids) for t in trajectories) / max(1, n)
-    return Evaluation(mean, (variance / max(1, n)) ** 0.5, n, tokens)
+    return _evaluation(trajectories)
+
+
+def _evaluation(trajectories: Sequence[Trajectory]) -> Evaluation:
+    scored = [t for t in trajectories if not t.reward_failed]
+    n, num_failed = len(scored), len(trajectories) - len(scored)
+    if num_failed and not scored:
+        raise RunFailed(
+            f"all {num_failed} rewards of the evaluation failed, the last with {trajectories[-1].reward_error}; "
+            "mend reward.function or rollout.episode"
+        )
+    mean = sum(t.reward for t in scored) / max(1, n)
+    variance = sum((t.reward - mean) ** 2 for t in scored) / max(1, n - 1)
+    tokens = sum(len(t.response_token_ids) for t in scored) / max(1, n)
+    return Evaluation(mean, (variance / max(1, n)) ** 0.5, n, tokens, num_failed)

@@ -19,7 +19,8 @@ OUTCOME = MetricFamily(
         MetricDoc(f"rl/advantage{EXTREMES}", "Advantage of the tokens in the loss.", "", "mean near 0"),
         MetricDoc("eval/reward", "Mean reward on held-out problems.", "mean over problems", "rises with rl/reward"),
         MetricDoc("eval/stderr", "Its standard error.", "√(variance ÷ problems)"),
-        MetricDoc("eval/num_problems", "Held-out problems that were answered."),
+        MetricDoc("eval/num_problems", "Held-out problems that were answered and scored."),
+        MetricDoc("eval/num_failed_rewards", "Held-out problems left out because their reward failed.", "", "0"),
         MetricDoc("eval/response_tokens", "Mean length of the held-out completions in tokens."),
         MetricDoc("rl/response_tokens", "Mean length of a completion in tokens.", "", "no sudden growth or collapse"),
         MetricDoc(
