@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from omegaconf import OmegaConf
-from ray.exceptions import RayTaskError
+from ray.exceptions import RayError, RayTaskError
 
 from actor.metrics import Metrics, merge, to_floats
 from configs.schema import Config
@@ -25,11 +25,11 @@ from pipeline.assembly import Parts, probe_token_ids, started
 from pipeline.checkpoints import Checkpoint
 from pipeline.console import RunConsole
 from pipeline.evaluation import Evaluation, evaluate
-from pipeline.failures import RunFailed, disk_failure
+from pipeline.failures import RunFailed, TrainerLost, disk_failure
 from pipeline.interruption import end_on_signals
 from pipeline.parity_sample import parity_metrics
 from pipeline.prepare_batch import prepare_batch
-from pipeline.remote_errors import as_local
+from pipeline.remote_errors import as_local, told
 from pipeline.replay import save_replay
 from pipeline.resume import Resumable, open_run
 from pipeline.rollouts import Rollouts
@@ -79,13 +79,21 @@ async def _train(run: Resumable, console: RunConsole) -> Summary:
     probe = probe_token_ids(run.config, run.train_prompts)
     async with started(run.config, run.folder, probe, console) as parts:
         run.record_versions(parts.rollout_info, parts.trainer_info)
-        loop = TrainingLoop(run, parts, console)
-        try:
-            await loop.prepare()
-            await loop.steps()
-            return await loop.finish()
-        finally:
-            await loop.close()
+        return await run_to_the_end(TrainingLoop(run, parts, console))
+
+
+async def run_to_the_end(loop: "TrainingLoop") -> Summary:
+    """All steps that are left; where the run fails and the trainer has not, what it has learned is kept."""
+    try:
+        await loop.prepare()
+        await loop.steps()
+        return await loop.finish()
+    except RunFailed as failure:
+        if not isinstance(failure, TrainerLost):
+            await loop.save_what_was_trained()
+        raise
+    finally:
+        await loop.close()
 
 
 @dataclass
@@ -99,12 +107,14 @@ class TrainingLoop:
     skipped: SkippedSteps = field(init=False)
     _setting: Callable[[str], Any] = field(init=False)
     _feeder: asyncio.Task[None] = field(init=False)
+    _between_steps: bool = False  # trainer, records and rollouts stand at the end of the same step
 
     def __post_init__(self) -> None:
         self.rollouts = self.run.make_rollouts(self.parts.fleet)
         actor = self.config.actor
         self._setting = partial(OmegaConf.select, OmegaConf.structured(self.config))
-        self.skipped = SkippedSteps(actor.optimizer.max_skipped_steps, actor.ppo_n_minibatches)
+        before = self.run.restored.num_skipped_steps_in_a_row if self.run.restored is not None else 0
+        self.skipped = SkippedSteps(actor.optimizer.max_skipped_steps, actor.ppo_n_minibatches, before)
 
     @property
     def config(self) -> Config:
@@ -117,7 +127,8 @@ class TrainingLoop:
             await self.parts.trainer.load_state(str(self.run.checkpoint.trainer))
         await self._publish(self.run.version)
         await self.parts.sync.settle_update()
-        if self.run.eval_before is None and self.run.eval_prompts:
+        self._between_steps = True
+        if self.run.version == 0 and self.run.eval_before is None and self.run.eval_prompts:
             self.console.phase("evaluating the initial policy")
             evaluation = await self._evaluate(self.run.version)
             self.run.set_eval_before(evaluation)
@@ -134,20 +145,27 @@ class TrainingLoop:
         self.console.begin_steps(self.run.version)
         while self.run.version < self.config.train.total_steps:
             record = await self._step()
-            if record.step == self.config.train.total_steps or _due(self.config.eval.every, record.step):
-                await self._evaluate_into(record)
-            self.run.metrics.write(record.row())
-            self.run.trackers.log(record.row())
-            self.console.step(record.row())
-            self._watch(record.row())
+            try:
+                if record.step == self.config.train.total_steps or _due(self.config.eval.every, record.step):
+                    await self._evaluate_into(record)
+            finally:  # the step was made, whatever became of its evaluation
+                self._record(record)
             if record.step == self.config.train.total_steps or _due(self.config.checkpoint.every, record.step):
                 await self._save(record.step)
+
+    def _record(self, record: StepRecord) -> None:
+        self.run.metrics.write(record.row())
+        self.run.trackers.log(record.row())
+        self.console.step(record.row())
+        self._watch(record.row())
+        self._between_steps = True
 
     async def _step(self) -> StepRecord:
         timer, version, generated = StepTimer(), self.run.version, self.rollouts.num_generated_tokens
         sampling = asyncio.ensure_future(self._parity(version))  # beside the wait for a batch
         try:
             groups = await self._next_groups(version)
+            self._between_steps = False
             wait_s = timer.lap("wait_batch")
             batch = await prepare_batch(self.config, groups, self.parts.trainer)
             timer.lap("build_batch")
@@ -160,7 +178,7 @@ class TrainingLoop:
         await self._stop_when_nothing_is_learned(trained.metrics, version, groups)
         reports = await self.parts.sync.finish_update()
         timer.lap("wait_update")
-        self.run.version = version + 1
+        self.run.version, self.run.eval_after = version + 1, None
         publish_s = await self._publish(self.run.version)
         timer.lap("publish")
         write_trajectories(self.run.folder.trajectories, self.run.version, groups, trained.proximal_logprobs)
@@ -213,7 +231,7 @@ class TrainingLoop:
 
     async def _publish(self, version: int) -> float:
         publish_s = await self.parts.sync.publish(version)
-        self.parts.sync.start_update(on_done=lambda: self.rollouts.set_version(version))
+        self.parts.sync.start_update(lambda: self.rollouts.set_version(version), self.rollouts.fail)
         return publish_s
 
     async def _evaluate(self, step: int) -> Evaluation:
@@ -232,13 +250,25 @@ class TrainingLoop:
         partial = self.run.store.begin(step)
         await self.parts.trainer.save_policy(str(partial / "policy"))
         await self.parts.trainer.save_state(str(partial / "trainer"))
-        state = self.run.state(self.rollouts)
+        state = self.run.state(self.rollouts, self.skipped.in_a_row)
         checkpoint: Checkpoint = await asyncio.to_thread(self.run.store.finish, partial, step, state.to_json())
         self.console.note(f"checkpoint {checkpoint.path}")
+
+    async def save_what_was_trained(self) -> None:
+        """A checkpoint of the last step, where the run fails between two; that it fails as well is only told."""
+        step = self.run.version
+        if not self._between_steps or step == 0 or any(c.step == step for c in self.run.store.all()):
+            return
+        try:
+            await self._save(step)
+        except (RunFailed, RayError, OSError) as error:
+            self.console.note(f"the state after step {step} could not be saved: {told(error)}")
 
     async def finish(self) -> Summary:
         """Wait for the last update's proof and write the summary."""
         await self.parts.sync.finish_update()
+        if self.run.eval_after is None and self.run.eval_prompts:  # an earlier process failed at it
+            self.run.set_eval_after(await self._evaluate(self.run.version))
         summary = finish_summary(self.run)
         self.console.note(summary.in_words())
         return summary

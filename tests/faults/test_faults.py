@@ -14,6 +14,13 @@ pytestmark = [pytest.mark.engine, pytest.mark.faults, pytest.mark.timeout(2400)]
 WORKER_PHASES = ("generating", "pause", "load", "verify", "label", "resume", "probe")  # loaded, not labelled: "label"
 TRAINER_PHASES = ("training", "publishing", "checkpointing")
 
+LIMITS = {
+    "checkpoint__every": 2,
+    "rollout__max_head_offpolicyness": 1,
+    "rollout__request_timeout_s": 60,
+    "rollout__weight_sync__timeout_s": 60,
+}
+
 
 def plan(*faults):
     """Faults of (phase, what), each at a step of its own."""
@@ -26,13 +33,9 @@ def run_with(tmp_path, faults, arguments=(), env=None, **settings):
     run_dir, plan_file = tmp_path / "run", tmp_path / "faults" / "plan.json"
     plan_file.parent.mkdir()
     plan_file.write_text(json.dumps(faults))
-    limits = {
+    limits = LIMITS | {
         "train__total_steps": 4 + 2 * len(faults),
-        "checkpoint__every": 2,
-        "rollout__max_head_offpolicyness": 1,
         "rollout__max_worker_restarts": 2 * len(faults) + 2,
-        "rollout__request_timeout_s": 60,
-        "rollout__weight_sync__timeout_s": 60,
     }
     run = RunProcess(
         [*overrides(model, data, run_dir, **(limits | settings)), *arguments],
@@ -101,6 +104,25 @@ def test_without_restarts_a_dead_trainer_ends_the_run_at_its_last_checkpoint(tmp
     assert "a trainer rank died during training step" in told and "run the same command again to go on" in told
     assert "Traceback" not in told
     assert audit_problems(run_dir) == []
+
+
+def test_without_any_worker_left_the_run_ends_with_a_checkpoint_and_goes_on_from_it(tmp_path):
+    settings = {"train__total_steps": 6, "checkpoint__every": 100, "rollout__max_worker_restarts": 0}
+    run, code, run_dir = run_with(tmp_path, plan(("generating", "kill_worker")), **settings)
+    assert code == 1, run.output()
+    told, num_steps = " ".join(run.output().split()), len(steps(run_dir))
+    assert 0 < num_steps < 6
+    assert "no rollout worker is left" in told and f"(step {num_steps} of 6)" in told and "Traceback" not in told
+    assert audit_problems(run_dir) == []
+    again = RunProcess(
+        overrides(tmp_path / "model", tmp_path / "train.jsonl", run_dir, **LIMITS | settings), tmp_path / "again.log"
+    )
+    try:
+        check_whole(again, again.wait(), run_dir, 6)
+        again.wait_for_the_end_of_all(20)
+        assert not again.shared_memory_left()
+    finally:
+        again.destroy()
 
 
 def test_a_reward_that_hangs_is_given_up_and_counted(tmp_path):
