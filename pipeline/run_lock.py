@@ -53,7 +53,7 @@ def living_process(root: Path) -> int | None:
         with (root / LOCK).open() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 text = file.read().strip()
                 return int(text) if text.isdigit() else UNKNOWN_PROCESS
     except OSError:  # most often there is none

@@ -12,13 +12,15 @@ from rollout.model_files import architecture
 from rollout.prompt_cursor import PromptCursor
 from rollout.types import Prompt
 
+ARCHITECTURE = "model.architecture"  # no setting, but what stands in the model's config.json
+
 
 def fingerprint(config: Config) -> dict[str, Any]:
     """The settings that a resumed run may not change."""
     return {
         "model.path": config.model.path,
         "model.dtype": config.model.dtype,
-        "model.architecture": architecture(config.model.path),
+        ARCHITECTURE: architecture(config.model.path),
         "dataset.path": config.dataset.path,
         "dataset.split": config.dataset.split,
         "run.seed": config.run.seed,
@@ -27,6 +29,8 @@ def fingerprint(config: Config) -> dict[str, Any]:
         "actor.num_workers": config.actor.num_workers,
         "actor.deepspeed.zero_stage": config.actor.deepspeed.zero_stage,
         "actor.lora.rank": config.actor.lora.rank,
+        "actor.lora.alpha": config.actor.lora.alpha,
+        "actor.lora.target_modules": list(config.actor.lora.target_modules),
     }
 
 
@@ -35,9 +39,10 @@ def check_same_run(folder: RunFolder, restored: RunState, config: Config) -> Non
     now = fingerprint(config)
     for key, value in restored.fingerprint.items():
         if key in now and now[key] != value:
+            remedy = "restore the model's config.json" if key == ARCHITECTURE else "give it the old value"
             raise ValueError(
                 f"{key}={now.get(key)!r} differs from {value!r} of the run in {folder.root}; "
-                "give it the old value, or choose another run.dir to start a new run"
+                f"{remedy}, or choose another run.dir to start a new run"
             )
 
 
