@@ -57,6 +57,28 @@ def test_what_a_lowered_number_of_steps_leaves_no_room_for_is_put_back(tmp_path)
     assert {r["reason"] for r in put_back} == {"beyond_total_steps"} and len(put_back) == 6
 
 
+def test_a_buffered_group_that_a_smaller_bound_makes_too_old_is_asked_again(tmp_path):
+    """A resumed run may have a smaller η than the one that sampled the group."""
+    fleet = StandInFleet(version=4)
+    rollouts = make(tmp_path, fleet, eta=1, batch=1)
+    everything = prompts(10)
+    rollouts._cursor.waiting = everything[2:]
+    rollouts.admission.version = rollouts.admission.accepted = 4
+    for i in range(2):
+        rollouts._ledger.record("issued", f"g{i:08d}", str(i), 0, i)
+    buffered = [Group(f"g{i:08d}", str(i), 0, 0, group("", (2 + i, 4)).trajectories) for i in (0, 1)]
+    rollouts.restore(state(buffered, [], 2), {p.prompt_id: p for p in everything})
+
+    async def body():
+        return [*await rollouts.take(1, version=4), *await rollouts.take(1, version=4)]
+
+    groups = asyncio.run(with_feeder(rollouts, body()))
+    assert [(g.prompt_id, g.oldest_version) for g in groups] == [("1", 3), ("0", 4)]
+    rows = read_json_lines(tmp_path / "ledger.jsonl")
+    assert audit([{"event": "dataset", "num_prompts": 10}, *rows]).problems == []
+    assert [r["reason"] for r in rows if r["event"] == "requeued"] == ["stale"]
+
+
 def test_files_of_steps_that_will_be_trained_again_are_removed(tmp_path):
     for name in ("step-000001.jsonl", "step-000002.jsonl", "step-000003.jsonl", "step-000004.partial", "notes.txt"):
         (tmp_path / name).write_text("{}")
