@@ -65,7 +65,11 @@ STALENESS = MetricFamily(
         ),
         MetricDoc("buffer/num_running", "Groups in flight."),
         MetricDoc("buffer/num_dropped_stale", "Groups dropped at consumption, too old by then.", "", "rare"),
-        MetricDoc("buffer/num_dropped", "Groups thrown away for another reason (zero_variance: resample)."),
+        MetricDoc(
+            "buffer/num_dropped",
+            "Groups given up for another reason: equal rewards (zero_variance: resample), prompts that timed out, "
+            "or no episode that succeeded.",
+        ),
         MetricDoc("buffer/num_requeued", "Prompts put back to be asked again.", "", "rare"),
         MetricDoc("buffer/num_worker_restarts", "Rollout workers replaced.", "", "0"),
     ),
