@@ -49,7 +49,8 @@ class RolloutConfig:
     max_head_offpolicyness: int = doc(1, "Staleness bound η in steps; 0 is synchronous.")
     max_concurrent_rollouts: int = doc(64, "Groups in flight at most, over all workers.")
     episode: str | None = doc(
-        None, "Import path module:function of an episode of several turns; null samples one completion."
+        None,
+        "Episode of several turns, as module:function or file.py:function; null samples one completion.",
     )
     request_timeout_s: float = doc(600.0, "Longest a group may take before its worker counts as hung.")
     max_worker_restarts: int = doc(3, "A worker that failed more often than this is given up; the others go on.")

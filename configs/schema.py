@@ -60,7 +60,7 @@ class DatasetConfig:
 
 @dataclass
 class RewardConfig:
-    function: str = doc("rollout.rewards.gsm8k:gsm8k_reward", "Import path module:function of the reward.")
+    function: str = doc("rollout.rewards.gsm8k:gsm8k_reward", "The reward, as module:function or file.py:function.")
     num_workers: int = doc(1, "Processes that compute rewards beside each rollout worker's event loop.")
     timeout_s: float = doc(10.0, "Seconds after which one reward is given up, counted as a failure.")
     max_failure_fraction: float = doc(0.2, "Stop the run when more of the last 200 rewards failed than this.")
@@ -92,7 +92,9 @@ class ConsistencyConfig:
 
 @dataclass
 class CheckpointConfig:
-    every: int = doc(0, "Steps between checkpoints of the policy; 0 writes one at the end only.")
+    every: int = doc(
+        0, "Steps between checkpoints; 0 writes one at the end only. A run that fails between two steps writes one too."
+    )
     keep: int = doc(2, "Newest checkpoints kept.")
 
 

@@ -10,7 +10,9 @@ from pipeline.user_errors import one_sentence
 
 
 def audit(run: Annotated[Path, typer.Argument(help="A run's folder.")]) -> None:
-    """Prove from a run's ledger that no prompt was lost or trained on twice; exit code 1 when it cannot.
+    """Prove that no prompt of a run was lost or trained on twice; exit code 1 when it cannot.
+
+    Holds the run's ledger against its recorded steps, its checkpoints and its summary.
 
     Example: proxrl audit runs/quickstart-seed1
     """

@@ -42,7 +42,8 @@ def load_run(path: Path, *, need_rows: bool = True) -> RunData:
     """Read a run's folder; with `need_rows=False` also one that has just been started.
 
     Raises:
-        ValueError: the folder is missing, is no run, holds no step yet, or a file of it cannot be read.
+        ValueError: the folder is missing, is no run, a file of it cannot be read, or, with `need_rows`, no step is
+            finished yet.
     """
     folder = RunFolder(path)
     _require_files(folder, (folder.config, folder.metrics) if need_rows else (folder.config,))
