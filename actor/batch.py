@@ -31,6 +31,7 @@ class TrainSequence:
 
     @property
     def num_tokens(self) -> int:
+        """P + R."""
         return len(self.prompt_token_ids) + len(self.response_token_ids)
 
 

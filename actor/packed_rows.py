@@ -24,6 +24,7 @@ class Run:
 
     @property
     def num_tokens(self) -> int:
+        """P plus the R of every completion: the prompt counts once."""
         return self.prompt + sum(self.responses)
 
     @property
@@ -55,6 +56,7 @@ class PackedRow:
 
     @property
     def num_tokens(self) -> int:
+        """Tokens of the row, N: over all of its runs."""
         return sum(run.num_tokens for run in self.runs)
 
     @property

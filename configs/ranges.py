@@ -20,6 +20,7 @@ class Range:
     remedy: str | None = None
 
     def holds(self, value: float) -> bool:
+        """Whether `value` is finite and lies in the range."""
         if not math.isfinite(value):
             return False
         above = value > self.low if self.low_open else value >= self.low

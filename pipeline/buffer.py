@@ -24,6 +24,7 @@ class GroupBuffer:
         return [self._groups[k] for k in sorted(self._groups)]
 
     def put(self, group: Group) -> None:
+        """Add a finished group, which may not wait here already."""
         assert group.group_id not in self._groups, f"group {group.group_id} entered the buffer twice"
         self._groups[group.group_id] = group
 

@@ -25,6 +25,7 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
+        """Training steps that it holds, by the name of its folder."""
         return int(self.path.name.removeprefix("step-"))
 
     @property
@@ -36,6 +37,7 @@ class Checkpoint:
         return self.path / TRAINER
 
     def run_state(self) -> dict[str, Any]:
+        """What `RunState.to_json` gave; raises OSError or ValueError where it cannot be read."""
         state: dict[str, Any] = json.loads((self.path / RUN_STATE).read_text())
         return state
 

@@ -59,6 +59,7 @@ class Job:
         return [*self.overrides, f"run.seed={self.seed}", f"run.dir={self.folder.root}"]
 
     def state(self) -> str:
+        """finished, running or waiting; or that it failed and where its output is."""
         if self.finished:
             return "finished"
         if self.failed:

@@ -19,10 +19,12 @@ class Ledger:
 
     @property
     def num_bytes(self) -> int:
+        """Size of ledger.jsonl."""
         return self._lines.num_bytes
 
     def record(
         self, event: Event, group_id: str, prompt_id: str, epoch: int, version: int, reason: str | None = None
     ) -> None:
+        """Append what became of a group; `version` is the admission's at that time."""
         row = {"event": event, "group_id": group_id, "prompt_id": prompt_id, "epoch": epoch, "version": version}
         self._lines.write(row if reason is None else row | {"reason": reason})

@@ -18,6 +18,7 @@ class RunFolder:
 
     @staticmethod
     def of(config: Config) -> "RunFolder":
+        """The folder of the run that `config` describes: `run.dir`, or runs/NAME below the working directory."""
         return RunFolder(Path(config.run.dir or f"runs/{config.run.name}").resolve())
 
     @property

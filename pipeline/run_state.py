@@ -32,6 +32,7 @@ class RunState:
 
     @staticmethod
     def from_json(state: Mapping[str, Any]) -> "RunState":
+        """Undo `to_json` after JSON; raises KeyError, TypeError or ValueError where `state` is none of ours."""
         fields = dict(state)
         fields["buffered"] = [group_from_json(g) for g in state["buffered"]]
         fields["in_flight"] = [(str(g), int(e), str(p)) for g, e, p in state["in_flight"]]

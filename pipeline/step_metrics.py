@@ -23,6 +23,7 @@ class StepTimer:
 
     @property
     def total_s(self) -> float:
+        """Seconds since the step began."""
         return time.monotonic() - self._started
 
     def metrics(self) -> dict[str, float]:

@@ -22,6 +22,7 @@ class NcclUpdate(NCCLWeightTransferUpdateInfo):
     sha256: list[str] = field(default_factory=list)
 
     def manifest(self) -> list[TensorMeta]:
+        """What has to arrive: one entry a tensor, in the order in which they are sent."""
         rows = zip(self.names, self.dtype_names, self.shapes, self.sha256, strict=True)
         return [TensorMeta(name, dtype, tuple(shape), digest) for name, dtype, shape, digest in rows]
 

@@ -15,6 +15,8 @@ PROBE_LIMITS: dict[str, float] = {"float32": 1e-3, "bfloat16": 0.1}
 
 @dataclass(frozen=True)
 class ProbeResult:
+    """|engine − trainer| of the logprobs of a probe's tokens, in nats."""
+
     mean_abs_diff: float
     max_abs_diff: float
 
@@ -34,4 +36,5 @@ def compare_probe(engine: Sequence[float], trainer: Sequence[float]) -> ProbeRes
 
 
 def probe_limit(configured: float | None, dtype: str) -> float:
+    """Largest mean |difference| of a probe that agrees, in nats: as configured, else by the type of the weights."""
     return configured if configured is not None else PROBE_LIMITS[dtype]

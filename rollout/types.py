@@ -88,10 +88,12 @@ class Group:
 
     @property
     def oldest_version(self) -> int:
+        """Least version over all response tokens of the group; 0 where there is none."""
         return min((v for t in self.trajectories for v in t.versions), default=0)
 
     @property
     def newest_version(self) -> int:
+        """Greatest version over all response tokens of the group; 0 where there is none."""
         return max((v for t in self.trajectories for v in t.versions), default=0)
 
 

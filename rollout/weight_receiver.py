@@ -48,6 +48,7 @@ class SharedMemoryUpdate(WeightTransferUpdateInfo):
     tensors: list[dict[str, Any]]
 
     def manifest(self) -> list[TensorMeta]:
+        """What the files have to hold: one entry a tensor, in the order in which they were published."""
         return [TensorMeta(t["name"], t["dtype"], tuple(t["shape"]), t["sha256"]) for t in self.tensors]
 
 
@@ -109,6 +110,7 @@ class SharedMemoryReceiver(WeightTransferEngine[SharedMemoryInit, SharedMemoryUp
         self.sent = tensors
 
     def load(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Load tensors that have been checked, by their Hugging Face names, into the running model."""
         load_checkpoint_format(self.model, self.model_config, tensors.items())
 
     def finish_weight_update(self) -> None:

@@ -10,10 +10,7 @@ import torch.nn.functional as F
 
 
 class Float32Head:
-    """Stands in for the lm_head's `quant_method`: everything but the matrix product is the original's.
-
-    Args of `apply`: hidden states [M, K] in the model's type → logits [M, V] in float32.
-    """
+    """Stands in for the lm_head's `quant_method`: everything but the matrix product is the original's."""
 
     def __init__(self, layer: Any) -> None:
         self._original: Any = layer.quant_method
@@ -25,6 +22,7 @@ class Float32Head:
         self._weight = layer.weight.detach().float()
 
     def apply(self, layer: torch.nn.Module, x: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        """Hidden states [M, K] in the model's type → logits [M, V] in float32, by the weights of the last `refresh`."""
         return F.linear(x.float(), self._weight, None if bias is None else bias.float())
 
     def __getattr__(self, name: str) -> Any:

@@ -26,6 +26,7 @@ class PausableV1:
             await self._llm.pause_generation(mode=self._pause_mode, clear_cache=self._clear_cache)
 
     async def load(self, update: WeightUpdate) -> None:
+        """Load into every rank, and keep how many tokens each request had sampled by then."""
         replies = await self._llm.collective_rpc("load_published", args=plain_update(update))
         counts = replies[0]  # every rank runs the same requests
         by_our_name = {_our_name(name): n for name, n in counts["num_tokens"].items()}

@@ -59,6 +59,7 @@ class VersionBoundaries:
         self._version = version
 
     def end_change(self) -> None:
+        """Requests can be closed again; called after every `begin_change`, also when the update failed."""
         self._still.set()
 
     async def close(self, request_id: str, num_tokens: int) -> tuple[Span, ...]:
