@@ -34,7 +34,10 @@ class Reference:
         return self.policy(batch, temperature)[0]
 
     def reset_when_due(self, version: int, engine: Any) -> None:
-        """Copy the current policy when `version` is a multiple of `actor.kl.reset_ref_every`. Collective."""
+        """Copy the current policy when `version` is a multiple of `actor.kl.reset_ref_every`. Collective.
+
+        Called after steps that were applied; a skipped one leaves the reference until the next multiple.
+        """
         if self.reset_every == 0 or version % self.reset_every != 0:
             return
         own = dict(self.policy.inner.named_parameters())

@@ -25,6 +25,7 @@ from actor.packing import pack
 from actor.phase_timer import PhaseTimer
 from actor.proximal import compute_logp_metrics, needs_forward, proximal_logprobs
 from actor.proximal_record import proximal_record
+from actor.random_state import random_state, restore_random_state
 from actor.reference import Reference
 from actor.schedule import learning_rate
 from actor.second_moment import second_moment_cut, second_moment_mask
@@ -78,12 +79,13 @@ class Trainer:
     ) -> dict[str, Any]:
         """Train on this rank's share `[minibatch][micro-batch][sequence]` of the batch of version `version`.
 
+        A step whose updates are all skipped leaves the trainer as it was, so that it can be run again.
         `denominators` are those of the global minibatches. Returns `metrics` (this rank's part, to be
         merged over ranks), `timings` (`timing/…_s`) and `proximal_logprobs` (see `actor.proximal_record`).
         Raises ValueError for data without the versions that the proximal approximations need.
         """
         assert len(minibatches) == len(denominators)
-        timer = PhaseTimer()
+        timer, begun_with = PhaseTimer(), random_state(self.device)
         rate = learning_rate(version, self.config.train.total_steps, self.actor.optimizer)
         set_learning_rate(self.engine, rate)
         with timer("pack"):
@@ -92,6 +94,7 @@ class Trainer:
             work = [[self._prepare(batch, i) for batch in minibatch] for i, minibatch in enumerate(packed)]
         parts: list[Metrics] = []
         measured: list[list[torch.Tensor | None]] = []
+        any_applied = False
         for i, minibatch in enumerate(work):
             clock = Clock(version, i, len(work))
             with timer("forward_backward"):
@@ -101,7 +104,10 @@ class Trainer:
             with timer("optimizer"):
                 outcome = optimizer_step(self.engine, self.actor.optimizer.max_grad_norm, self.grad_norms)
             parts.append(_step_metrics(outcome, rate, len(work)))
-        if self.reference is not None:
+            any_applied |= outcome.applied
+        if not any_applied:
+            restore_random_state(begun_with, self.device)
+        elif self.reference is not None:
             with timer("reference_reset"):
                 self.reference.reset_when_due(version + 1, self.engine)
         with timer("proximal_record"):

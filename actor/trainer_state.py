@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from actor.deepspeed_engine import base_optimizer, gathered, master_parameters
+from actor.random_state import random_state, restore_random_state
 from actor.trainer import Trainer
 
 _BUCKET_PARAMETERS = 64
@@ -105,10 +106,8 @@ def _load_parameters(parameters: dict[str, nn.Parameter], source: Path, stem: st
 
 
 def _rank_tensors(trainer: Trainer) -> dict[str, torch.Tensor]:
-    tensors = {"rng.cpu": torch.get_rng_state()}
+    tensors = random_state(trainer.device)
     tensors["grad_norms"] = torch.tensor(trainer.grad_norms.norms, dtype=torch.float64)
-    if trainer.device.type == "cuda":
-        tensors["rng.cuda"] = torch.cuda.get_rng_state(trainer.device)
     state = base_optimizer(trainer.engine).state
     for index, master in enumerate(master_parameters(trainer.engine)):
         tensors[f"{index}.master"] = master.detach().cpu().contiguous()
@@ -120,10 +119,8 @@ def _rank_tensors(trainer: Trainer) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def _restore_rank_tensors(trainer: Trainer, tensors: dict[str, torch.Tensor]) -> None:
-    torch.set_rng_state(tensors["rng.cpu"])
+    restore_random_state(tensors, trainer.device)
     trainer.grad_norms.restore(tensors.get("grad_norms", torch.empty(0)).tolist())  # absent: it begins anew
-    if "rng.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["rng.cuda"], trainer.device)
     state = base_optimizer(trainer.engine).state
     for index, master in enumerate(master_parameters(trainer.engine)):
         master.data.copy_(tensors[f"{index}.master"])

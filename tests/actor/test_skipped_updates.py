@@ -8,7 +8,8 @@ import torch
 
 from actor.grad_norm_history import LEAST_HISTORY, WINDOW, GradNormHistory
 from actor.trainer_state import load_state, save_state
-from tests.actor.training_steps import full_weights, largest_difference, train_steps
+from tests.actor.tiny_policy import sequences
+from tests.actor.training_steps import full_weights, largest_difference, scaled, train_steps
 
 pytestmark = pytest.mark.usefixtures("process_group")
 
@@ -36,10 +37,6 @@ def test_old_norms_leave_the_history_and_zeros_never_enter_it():
         history.add(norm)
     assert history.norms == [3.0] * WINDOW
     assert history.limit() == 6.0
-
-
-def scaled(factor):
-    return lambda s: replace(s, advantages=tuple(factor * a for a in s.advantages))
 
 
 def kind(zero_stage, dtype="float32"):
@@ -93,6 +90,28 @@ def test_a_resumed_trainer_judges_as_the_one_that_went_on(make_trainer, tmp_path
     assert resumed.grad_norms.norms == first.grad_norms.norms and len(resumed.grad_norms.norms) == LEAST_HISTORY
     for trainer in (first, resumed):
         assert train_steps(trainer, first_version=4, change=scaled(1e4))[f"{UPDATE}num_outlier_updates/avg"] == 1.0
+
+
+def test_a_skipped_step_resets_no_reference_and_gives_the_same_numbers_again(make_trainer, tmp_path):
+    """Version 2 is due for a reset; the step that leads there is an outlier first, as it is when replayed."""
+
+    def kl(config):
+        config.actor.kl.coef, config.actor.kl.reset_ref_every = 0.1, 2
+
+    trainer, replayed = make_trainer(change=kl), make_trainer(change=kl)
+    norm = train_steps(trainer, first_version=0)[f"{UPDATE}grad_norm/avg"]
+    trainer.grad_norms.restore([norm] * LEAST_HISTORY)
+    reference = trainer.score([sequences(3)], of_reference=True)
+    skipped = train_steps(trainer, first_version=1, change=scaled(1e4))
+    assert skipped[f"{UPDATE}num_skipped_updates/avg"] == 1.0 and skipped["actor/kl_k2"] > 1e-8
+    assert not trainer.reference.was_reset
+    assert trainer.score([sequences(3)], of_reference=True) == reference
+    save_state(trainer, str(tmp_path))
+    load_state(replayed, str(tmp_path))
+    assert train_steps(replayed, first_version=1, change=scaled(1e4)) == skipped
+    train_steps(trainer, first_version=1)  # the same step with a batch to learn from
+    assert trainer.reference.was_reset
+    assert trainer.score([sequences(3)], of_reference=True) == trainer.score([sequences(3)]) != reference
 
 
 def test_a_gradient_that_is_not_finite_skips_the_update_and_is_counted(make_trainer):

@@ -1,5 +1,7 @@
 """Steps of a trainer of one rank on made-up data, the same for the same numbers."""
 
+from dataclasses import replace
+
 from actor.full_weights import iter_full_weights
 from actor.metrics import to_floats
 from actor.packing import plan
@@ -17,6 +19,11 @@ def train_steps(trainer, num_minibatches=1, num_steps=1, first_version=3, num_se
         share = plan(minibatches, 1, trainer.actor.max_tokens_per_microbatch)[0]
         result = trainer.train_step(version, share, [denominators(m) for m in minibatches])
     return to_floats(result["metrics"])
+
+
+def scaled(factor):
+    """A change that makes every advantage `factor` times as large."""
+    return lambda s: replace(s, advantages=tuple(factor * a for a in s.advantages))
 
 
 def full_weights(trainer):
