@@ -1,7 +1,9 @@
 """Two trainer ranks over gloo against one, in every ZeRO stage; each rank is a process with its own worker."""
 
+import math
 import pickle
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from actor.metrics import merge, to_floats
 from actor.packing import plan
 from configs.actor_schema import ActorConfig
 from tests.actor.tiny_policy import denominators, save_tiny_model, sequences, sharing_prompts, tiny_config
+from tests.actor.training_steps import full_weights
 
 pytestmark = pytest.mark.engine
 
@@ -48,6 +51,17 @@ def _train(worker, rank: int, num_ranks: int, versions: range):
     return result
 
 
+def _train_with_nan_on_the_last_rank(worker, rank: int, num_ranks: int):
+    """One minibatch in which only the last rank's data is not finite; metrics, weights before and after."""
+    batch = sequences(8, seed=2, version=2)
+    share = plan([batch], num_ranks, BUDGET)[rank]
+    if rank == num_ranks - 1:
+        share = [[[replace(s, advantages=(math.nan,) * len(s.advantages)) for s in part] for part in share[0]]]
+    before = full_weights(worker._trainer)
+    metrics = worker.train_step(2, share, [denominators(batch)])["metrics"]
+    return metrics, before, full_weights(worker._trainer)
+
+
 def _rank(rank: int, num_ranks: int, port: int, model_path: str, folder: str) -> None:
     from actor.worker import TrainerWorker
 
@@ -65,8 +79,9 @@ def _rank(rank: int, num_ranks: int, port: int, model_path: str, folder: str) ->
         worker.load_state(str(out / "state"))
         _train(worker, rank, num_ranks, range(2, 3))
         again = worker.publish(3, str(out / "state"), PROBE)
+        skipped = _train_with_nan_on_the_last_rank(worker, rank, num_ranks)
         with (out / f"rank{rank}.pkl").open("wb") as file:
-            pickle.dump((result, update, again["probe_logprobs"]), file)
+            pickle.dump((result, update, again["probe_logprobs"], skipped), file)
     worker.close()  # DeepSpeed joins a process group only once a process
 
 
@@ -117,7 +132,7 @@ def test_metrics_of_two_ranks_merge_to_those_of_one(results, stage):
 @pytest.mark.parametrize("stage", STAGES)
 def test_state_resumes_and_the_probe_agrees_on_every_rank(results, num_ranks, stage):
     parts, _ = _load(results, num_ranks, stage)
-    for _, update, again in parts:
+    for _, update, again, _ in parts:
         assert update["probe_logprobs"] == again == parts[0][1]["probe_logprobs"]
     assert all(part[1]["buckets"] == [] for part in parts[1:])  # rank 0 alone writes
 
@@ -126,3 +141,17 @@ def test_the_policy_folder_holds_the_published_weights(results):
     _, tensors = _load(results, 2, 3)
     saved = load_file(results / "ranks2-stage3" / "policy" / "model.safetensors")
     assert set(saved) == set(tensors) and all(torch.equal(saved[n], tensors[n]) for n in saved)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_nan_on_one_rank_of_two_skips_the_update_on_both(results, stage):
+    parts, _ = _load(results, 2, stage)
+    skipped = [part[3] for part in parts]
+    metrics = to_floats(merge(metrics for metrics, _, _ in skipped))
+    assert metrics["ppo_actor/update/num_skipped_updates/avg"] == 1.0
+    assert metrics["ppo_actor/update/num_outlier_updates/avg"] == 0.0
+    assert "ppo_actor/update/actor_loss/avg" in to_floats(skipped[0][0])  # rank 0 had sequences of its own
+    weights = skipped[0][1]
+    for _, before, after in skipped:
+        assert all(torch.equal(before[name], weights[name]) for name in weights)
+        assert all(torch.equal(after[name], weights[name]) for name in weights)
