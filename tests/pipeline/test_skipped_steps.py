@@ -12,3 +12,9 @@ def test_only_whole_steps_in_a_row_count():
 def test_no_limit():
     skipped = SkippedSteps(limit=0, num_minibatches=1)
     assert not any(skipped.reached(1.0) for _ in range(50))
+
+
+def test_the_count_goes_on_from_what_an_earlier_process_counted():
+    before = SkippedSteps(limit=3, num_minibatches=1)
+    assert not before.reached(1.0) and not before.reached(1.0)
+    assert SkippedSteps(3, 1, before.in_a_row).reached(1.0)
