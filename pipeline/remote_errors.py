@@ -1,13 +1,12 @@
 """Errors raised inside the run's other processes, as the user is to see them."""
 
 import re
-from pathlib import Path
 
 from ray.exceptions import RayTaskError
 
 from pipeline.failures import disk_failure
+from pipeline.our_code import is_ours
 
-PACKAGES = tuple(Path(__file__).resolve().parent.parent / name for name in ("pipeline", "actor", "rollout", "configs"))
 _FRAME = re.compile(r'File "([^"]+)", line \d+')
 
 
@@ -27,7 +26,7 @@ def as_local(error: RayTaskError) -> Exception:
 def raised_by_us(error: RayTaskError) -> bool:
     """Whether the innermost frame of the remote traceback lies in our packages."""
     frames = _FRAME.findall(str(error))
-    return bool(frames) and any(Path(frames[-1]).is_relative_to(folder) for folder in PACKAGES)
+    return bool(frames) and is_ours(frames[-1])
 
 
 def told(error: BaseException) -> str:

@@ -4,15 +4,14 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from configs.errors import ConfigError
 from pipeline.failures import RunFailed
+from pipeline.our_code import is_ours
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
 EXIT_INTERRUPTED = 130
-OURS = tuple(Path(__file__).resolve().parent.parent / name for name in ("pipeline", "actor", "rollout", "configs"))
 
 
 @contextmanager
@@ -39,4 +38,4 @@ def one_sentence() -> Iterator[None]:
 
 def _raised_by_us(error: BaseException) -> bool:
     frames = traceback.extract_tb(error.__traceback__)
-    return bool(frames) and any(Path(frames[-1].filename).is_relative_to(folder) for folder in OURS)
+    return bool(frames) and is_ours(frames[-1].filename)
