@@ -1,12 +1,13 @@
 """Runs of an ablation or a study that have begun go on only under the settings with which they began."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from configs.errors import ConfigError, shown
-from configs.keys import leaves, value_of
+from configs.keys import leaves
 from configs.loader import load_config
 from pipeline.job_queue import Job
-from pipeline.run_settings import read_settings, setting
+from pipeline.run_settings import changed, read_settings
 
 MAY_CHANGE = (
     "run.name",
@@ -25,23 +26,23 @@ MAY_CHANGE = (
 
 
 def check_settings(jobs: Sequence[Job]) -> None:
-    """Compare what has begun with what is asked now, and let a run of fewer steps go on to the number asked for.
+    """Compare what has begun with what is asked now.
+
+    Sets `num_steps` of every job that has begun to the steps asked for: one that ended with fewer goes on.
 
     Raises:
         ConfigError: a run began with other settings, and its result would be shown as that of these.
     """
+    keys = [key for key in leaves() if not key.startswith(MAY_CHANGE)]
     for job in jobs:
         before = read_settings(job.folder)
         if not before or not job.has_steps:
             continue  # nothing to mix up: it may have failed for the very setting that is changed now
         config = load_config(job.config, job.settings)
         job.num_steps = config.train.total_steps
-        for key in leaves():
-            value = value_of(config, key)
-            old = setting(before, key, value)  # one that an older version did not have is as it is now
-            if old != value and not key.startswith(MAY_CHANGE):
-                raise ConfigError(
-                    f"{job.variant}, seed {job.seed}: {key}={shown(value)}, but the run in {job.folder.root} began "
-                    f"with {shown(old)}; give it that value, or choose another folder with --out.",
-                    key,
-                )
+        for key, old, new in changed(before, asdict(config), keys):
+            raise ConfigError(
+                f"{job.variant}, seed {job.seed}: {key}={shown(new)}, but the run in {job.folder.root} began "
+                f"with {shown(old)}; give it that value, or choose another folder with --out.",
+                key,
+            )

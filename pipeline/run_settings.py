@@ -1,6 +1,6 @@
 """The settings in a run's config.yaml, as they were written: a run of an older version may lack keys or hold others."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -11,7 +11,7 @@ from pipeline.run_folder import RunFolder
 def read_settings(folder: RunFolder) -> dict[str, Any]:
     """The settings with which the run was last started; empty where they cannot be read."""
     try:
-        settings = yaml.safe_load(folder.config.read_text())
+        settings = yaml.safe_load(folder.config.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         return {}
     return unescaped(settings) if isinstance(settings, dict) else {}
@@ -25,6 +25,15 @@ def setting(tree: Mapping[str, Any], key: str, default: Any = None) -> Any:
             return default
         value = value[name]
     return value
+
+
+def changed(before: Mapping[str, Any], now: Mapping[str, Any], keys: Iterable[str]) -> Iterator[tuple[str, Any, Any]]:
+    """Key, old and new value of each of `keys` that differs; one that an older version did not have is as it is now."""
+    for key in keys:
+        new = setting(now, key)
+        old = setting(before, key, new)
+        if old != new:
+            yield key, old, new
 
 
 def unescaped(value: Any) -> Any:

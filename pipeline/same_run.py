@@ -6,13 +6,14 @@ from typing import Any
 from configs.errors import shown
 from configs.schema import Config
 from pipeline.run_folder import RunFolder
-from pipeline.run_settings import read_settings, setting
+from pipeline.run_settings import changed, read_settings
 from pipeline.run_state import RunState
 from rollout.model_files import architecture
 from rollout.prompt_cursor import PromptCursor
 from rollout.types import Prompt
 
 ARCHITECTURE = "model.architecture"  # no setting, but what stands in the model's config.json
+NEW_RUN = "choose another run.dir to start a new run"
 
 
 def fingerprint(config: Config) -> dict[str, Any]:
@@ -41,8 +42,7 @@ def check_same_run(folder: RunFolder, restored: RunState, config: Config) -> Non
         if key in now and now[key] != value:
             remedy = "restore the model's config.json" if key == ARCHITECTURE else "give it the old value"
             raise ValueError(
-                f"{key}={now.get(key)!r} differs from {value!r} of the run in {folder.root}; "
-                f"{remedy}, or choose another run.dir to start a new run"
+                f"{key}={now.get(key)!r} differs from {value!r} of the run in {folder.root}; {remedy}, or {NEW_RUN}"
             )
 
 
@@ -51,16 +51,14 @@ def check_same_prompts(folder: RunFolder, restored: RunState, config: Config, pr
     try:
         PromptCursor(prompts, config.run.seed).load_state_dict(restored.cursor)
     except ValueError:
-        before, now = read_settings(folder), asdict(config)
-        for key in (*(f"dataset.{name}" for name in now["dataset"]), "rollout.sampling.max_new_tokens"):
-            new = setting(now, key)
-            old = setting(before, key, new)  # one that an older version did not have is as it is now
-            if old != new:
-                raise ValueError(
-                    f"{key}={shown(new)} gives other prompts than those of the run in {folder.root}, where it was "
-                    f"{shown(old)}; give it the old value, or choose another run.dir to start a new run"
-                ) from None
+        now = asdict(config)
+        keys = (*(f"dataset.{name}" for name in now["dataset"]), "rollout.sampling.max_new_tokens")
+        for key, old, new in changed(read_settings(folder), now, keys):
+            raise ValueError(
+                f"{key}={shown(new)} gives other prompts than those of the run in {folder.root}, where it was "
+                f"{shown(old)}; give it the old value, or {NEW_RUN}"
+            ) from None
         raise ValueError(
             f"dataset.path={config.dataset.path} holds other prompts than when the run in {folder.root} began; "
-            "restore the data set, or choose another run.dir to start a new run"
+            f"restore the data set, or {NEW_RUN}"
         ) from None
