@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from pipeline.json_lines import last_step, read_json_lines
 from pipeline.run_folder import RunFolder
-from pipeline.run_settings import setting
+from pipeline.run_settings import read_settings, setting
 
 
 @dataclass(frozen=True)
@@ -50,7 +48,9 @@ def load_run(path: Path, *, need_rows: bool = True) -> RunData:
     rows = read_json_lines(folder.metrics) if folder.metrics.is_file() else []
     if need_rows and not rows:
         raise ValueError(f"{path} has no metrics yet: no step is finished; wait for the first one")
-    config = _read_config(folder.config)
+    config = read_settings(folder)  # not through the loader: an older run may hold keys that no longer exist
+    if not config:
+        raise ValueError(f"{folder.config} cannot be read or holds no settings; copy it again from the run")
     run = config.get("run") if isinstance(config.get("run"), dict) else {}
     assert isinstance(run, dict)
     return RunData(
@@ -67,17 +67,6 @@ def _require_files(folder: RunFolder, files: tuple[Path, ...]) -> None:
             f"{folder.root} is no run: it holds no {' and no '.join(missing)}; "
             "name a folder that proxrl train wrote, such as runs/NAME"
         )
-
-
-def _read_config(path: Path) -> dict[str, Any]:
-    # Not through the loader: a run of an older version may hold keys that no longer exist.
-    try:
-        config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} cannot be read ({str(error).splitlines()[0]}); copy it again from the run") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"{path} holds no settings; copy it again from the run")
-    return config
 
 
 def _read_summary(folder: RunFolder) -> dict[str, Any] | None:
