@@ -17,6 +17,7 @@ from actor.metrics import to_floats
 from configs.loader import load_config, save_config
 from configs.schema import Config
 from pipeline.assembly import start_trainer
+from pipeline.checkpoints import POLICY, TRAINER
 from pipeline.placement import Placement
 from pipeline.prepare_batch import prepare_batch
 from pipeline.ray_session import ray_session
@@ -27,9 +28,6 @@ from pipeline.trainer_group import TrainerGroup
 from rollout.types import Group
 
 BATCH = "batch.json"
-CONFIG = "config.yaml"
-POLICY = "policy"
-TRAINER = "trainer"
 
 
 async def save_replay(root: Path, config: Config, version: int, groups: Sequence[Group], trainer: TrainerGroup) -> Path:
@@ -39,7 +37,7 @@ async def save_replay(root: Path, config: Config, version: int, groups: Sequence
         (folder / name).mkdir(parents=True, exist_ok=True)
     await trainer.save_policy(str(folder / POLICY))
     await trainer.save_state(str(folder / TRAINER))
-    save_config(config, folder / CONFIG)
+    save_config(config, RunFolder(folder).config)
     write_json(folder / BATCH, {"version": version, "groups": [asdict(g) for g in groups]})
     return folder
 
@@ -53,7 +51,7 @@ def replay(folder: Path) -> dict[str, float]:
     """
     if not (folder / BATCH).is_file():
         raise ValueError(f"{folder} holds no {BATCH}; name a folder RUN/replay/step-N that a stopped run has written")
-    config = load_config(folder / CONFIG, [])
+    config = load_config(RunFolder(folder).config, [])
     saved = json.loads((folder / BATCH).read_text())
     groups = [group_from_json(g) for g in saved["groups"]]
     logs = RunFolder(folder.resolve())
