@@ -63,9 +63,9 @@ class Checkpoint:
 
 
 class CheckpointStore:
-    """Checkpoints of one run folder; keeps the newest `keep`."""
+    """Checkpoints of one run folder; writing one keeps the newest `keep`."""
 
-    def __init__(self, root: Path, keep: int) -> None:
+    def __init__(self, root: Path, keep: int = 1) -> None:
         self._root, self._keep = root, keep
 
     def all(self) -> list[Checkpoint]:

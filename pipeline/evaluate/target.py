@@ -48,7 +48,7 @@ def resolve_target(target: str, config_file: Path | None, overrides: Sequence[st
 
 
 def _newest(run: RunFolder) -> Checkpoint:
-    checkpoint, passed_over = CheckpointStore(run.checkpoints, keep=1).newest_whole()
+    checkpoint, passed_over = CheckpointStore(run.checkpoints).newest_whole()
     for sentence in passed_over:
         print(sentence)
     if checkpoint is None:
