@@ -9,14 +9,13 @@ from typing import Any
 from configs.schema import Config
 from pipeline.failures import RunFailed
 from pipeline.fleet import Fleet
-from pipeline.slot import RequestTimedOut, WorkerLost
+from pipeline.slot import MAX_TIMEOUTS, RequestTimedOut, WorkerLost
 from rollout.dataset import PromptSet, load_prompts
 from rollout.dataset_source import DatasetKeys
 from rollout.model_files import context_length
 from rollout.types import Group, Prompt, Sampling, Trajectory
 
 EVAL_EPOCH = -1
-MAX_TIMEOUTS = 3
 
 
 @dataclass(frozen=True)

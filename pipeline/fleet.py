@@ -11,14 +11,10 @@ from ray.actor import ActorHandle
 
 from pipeline.broadcast import Broadcast
 from pipeline.failures import RunFailed
+from pipeline.remote_call import answer_within
 from pipeline.remote_errors import told
 from pipeline.slot import FleetLimits, NoWorkersLeft, RequestTimedOut, Slot, WorkerLost, is_loss
-from rollout.time_limit import Deadline
 from rollout.types import UNVERIFIED, Group, Prompt, Sampling, UpdateReport, WeightUpdate
-
-
-async def _result(ref: Any, limit_s: float, what: str) -> Any:
-    return await Deadline(limit_s).wait(asyncio.wrap_future(ref.future()), what)
 
 
 class Fleet:
@@ -87,7 +83,7 @@ class Fleet:
         actor = self._spawn(slot.index)
         try:
             what = f"the engine of rollout worker {slot.index} to start"
-            info: dict[str, Any] = await _result(actor.start.remote(), self._limits.startup_s, what)
+            info: dict[str, Any] = await answer_within(actor.start.remote(), self._limits.startup_s, what)
             slot.verified_version = self._first_version
             # Newer weights may be published while this one loads, so look again after each update.
             while self._latest is not None and self._latest.version > slot.verified_version:
@@ -139,18 +135,21 @@ class Fleet:
         Raises:
             WorkerLost: the worker died, hung, or its update failed meanwhile.
         """
-        slot.running += 1
+        slot.request_started()
         task = asyncio.ensure_future(self._generate(slot, group_id, prompt, epoch, sampling, n, score))
-        task.add_done_callback(lambda _: slot.ended())
+        task.add_done_callback(lambda _: slot.request_ended())
         return task
 
-    async def _generate(self, slot: Slot, group_id: str, *request: Any) -> Group:
+    async def _generate(
+        self, slot: Slot, group_id: str, prompt: Prompt, epoch: int, sampling: Sampling, n: int, score: bool
+    ) -> Group:
         actor, incarnation = slot.actor, slot.incarnation
         if actor is None:
             raise WorkerLost(f"rollout worker {slot.index} is not serving")
         try:
             what = f"group {group_id} of rollout worker {slot.index}"
-            group: Group = await _result(actor.generate_group.remote(group_id, *request), self._limits.request_s, what)
+            ref = actor.generate_group.remote(group_id, prompt, epoch, sampling, n, score)
+            group: Group = await answer_within(ref, self._limits.request_s, what)
         except Exception as error:
             if not is_loss(error):
                 raise
@@ -202,7 +201,7 @@ class Fleet:
 
     async def _update_actor(self, actor: ActorHandle, slot: Slot, update: WeightUpdate) -> UpdateReport:
         what = f"weight update {update.version} of rollout worker {slot.index}"
-        report: UpdateReport = await _result(actor.update.remote(update), self._limits.update_s, what)
+        report: UpdateReport = await answer_within(actor.update.remote(update), self._limits.update_s, what)
         async with slot.changed:
             slot.verified_version = update.version
             slot.changed.notify_all()

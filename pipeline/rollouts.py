@@ -16,11 +16,8 @@ from pipeline.fleet import Fleet
 from pipeline.ledger import Event, Ledger
 from pipeline.reward_failures import RewardFailures
 from pipeline.run_state import RunState
-from pipeline.slot import RequestTimedOut, Slot, WorkerLost
+from pipeline.slot import MAX_TIMEOUTS, RequestTimedOut, Slot, WorkerLost
 from rollout.types import Group, Prompt, Sampling
-
-MAX_TIMEOUTS = 3
-"""A prompt whose own request ran into its limit so often is dropped: it would cost one worker after another."""
 
 MIN_FLAT_GROUPS = 500
 """So many groups in a row without two different rewards (20 batches if that is more) end a run that resamples them."""

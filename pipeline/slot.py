@@ -3,10 +3,10 @@
 import asyncio
 from dataclasses import dataclass, field
 
-import ray
 from ray.actor import ActorHandle
 
 from pipeline.failures import RunFailed
+from pipeline.remote_call import is_process_loss
 from rollout.errors import EngineUnusable
 from rollout.types import UNVERIFIED
 
@@ -18,7 +18,7 @@ def is_loss(error: BaseException) -> bool:
     """
     if isinstance(error, EngineUnusable | MemoryError | TimeoutError):
         return True
-    return isinstance(error, ray.exceptions.RayError) and not isinstance(error, ray.exceptions.RayTaskError)
+    return is_process_loss(error)
 
 
 class WorkerLost(RuntimeError):
@@ -27,6 +27,10 @@ class WorkerLost(RuntimeError):
 
 class RequestTimedOut(WorkerLost):
     """It was this very request that took too long."""
+
+
+MAX_TIMEOUTS = 3
+"""A prompt whose own request ran into its limit so often is not asked again: it would cost one worker after another."""
 
 
 class NoWorkersLeft(RunFailed):
@@ -50,8 +54,12 @@ class Slot:
     def serving(self) -> bool:
         return self.actor is not None
 
-    def ended(self) -> None:
-        """A request of this place is answered or lost."""
+    def request_started(self) -> None:
+        """A request is on its way to this place."""
+        self.running += 1
+
+    def request_ended(self) -> None:
+        """It was answered or lost."""
         self.running -= 1
 
     def state(self) -> str:

@@ -12,10 +12,10 @@ from actor.batch import Denominators, TrainSequence
 from actor.metrics import Metrics, merge
 from actor.proximal_record import ProximalLogprobs
 from pipeline.failures import TrainerLost
+from pipeline.remote_call import answer, is_process_loss
 from pipeline.remote_errors import told
 from rollout.types import TensorMeta, TransferPlace, WeightUpdate
 
-DEATHS = (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError)
 SENDER = "rollout.nccl_sender:NcclSender"  # the trainer's process finds it by this path
 SEND_GRACE_S = 30.0  # beyond the sender's own limit: by then it has ended or its process hangs
 DEATH_NOTICE_S = 5.0  # Ray notices a dead process within a second or two
@@ -139,11 +139,11 @@ class TrainerGroup:
 
     async def _gather(self, refs: list[ray.ObjectRef], what: str, limit_s: float) -> list[Any]:
         """Results of all ranks; the first rank that fails ends the wait, for the others hang in a collective then."""
-        waits = [asyncio.ensure_future(_result(r)) for r in refs]
+        waits = [asyncio.ensure_future(answer(r)) for r in refs]
         try:
             done, running = await asyncio.wait(waits, timeout=limit_s, return_when=asyncio.FIRST_EXCEPTION)
             failed = [w for w in done if w.exception() is not None]
-            if failed and running and not any(isinstance(w.exception(), DEATHS) for w in failed):
+            if failed and running and not any(is_process_loss(w.exception()) for w in failed):
                 # The survivors' collective breaks before Ray tells of the rank that died.
                 done = (await asyncio.wait(waits, timeout=DEATH_NOTICE_S))[0]
         finally:
@@ -151,14 +151,10 @@ class TrainerGroup:
                 wait.cancel()
         errors = [error for w in done if (error := w.exception()) is not None]
         for error in errors:
-            if isinstance(error, DEATHS):
+            if is_process_loss(error):
                 raise TrainerLost(f"a trainer rank died during {what}: {told(error)}") from error
         if errors:
             raise errors[0]
         if running:
             raise TrainerLost(f"waited {limit_s:g} s for {what}; a trainer rank hangs (see logs/trainer-*.log)")
         return [w.result() for w in waits]
-
-
-async def _result(ref: ray.ObjectRef) -> Any:
-    return await asyncio.wrap_future(ref.future())

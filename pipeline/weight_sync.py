@@ -16,9 +16,9 @@ class WeightSync:
 
     ```
     sync = WeightSync(trainer, fleet, probe, folder)
-    await sync.publish(v)        # trainer's turn: gather, write, score the probe
-    sync.start_update(on_done)   # workers' turn, beside the next step
-    await sync.finish_update()   # reports of the workers that verified v
+    await sync.publish(v)                  # trainer's turn: gather, write, score the probe
+    sync.start_update(on_done, on_failed)  # workers' turn, beside the next step
+    await sync.finish_update()             # reports of the workers that verified v
     ```
     """
 

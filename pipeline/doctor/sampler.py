@@ -9,9 +9,9 @@ from ray.actor import ActorHandle
 
 from configs.schema import Config
 from pipeline.doctor.recording_worker import Request
+from pipeline.remote_call import answer_within
 from pipeline.remote_errors import told
 from rollout.errors import EngineUnusable
-from rollout.time_limit import Deadline
 from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
 
 
@@ -61,9 +61,9 @@ class Sampler:
 
     async def _call(self, method: str, *args: Any, limit_s: float | None = None) -> Any:
         limit = limit_s or self._limits.request_timeout_s
-        future = asyncio.wrap_future(getattr(self._actor, method).remote(*args).future())
         try:
-            return await Deadline(limit).wait(future, f"the engine's answer to {method}")
+            ref = getattr(self._actor, method).remote(*args)
+            return await answer_within(ref, limit, f"the engine's answer to {method}")
         except TimeoutError as error:
             raise SamplerFailed(told(error)) from None
         except ray.exceptions.RayTaskError as error:
@@ -73,5 +73,5 @@ class Sampler:
             if isinstance(cause, ValueError):
                 raise ValueError(str(cause)) from error
             raise
-        except ray.exceptions.RayActorError as error:
-            raise SamplerFailed(f"the rollout worker died: {str(error).strip().splitlines()[-1]}") from error
+        except ray.exceptions.RayError as error:
+            raise SamplerFailed(f"the rollout worker died: {told(error)}") from error
