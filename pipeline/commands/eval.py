@@ -57,6 +57,8 @@ def evaluate(
         measure = Measure(samples, _numbers(k) or sorted({1, samples}), temperature, strict, correct_at)
         evaluated = evaluate_target(found, measure, folder, console)
         console.print(figures_table(evaluated))
+        if failed := evaluated.num_rewards_failed:
+            console.print(f"{failed} rewards failed; these answers are left out, see {folder}/completions.jsonl")
         console.print(f"{len(evaluated.problems)} problems; {folder}/eval.json, wrong.md", highlight=False)
 
 

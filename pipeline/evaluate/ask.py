@@ -91,7 +91,8 @@ async def _problem(prompt: Prompt, group: Group, tokenizer: Any, strict: RewardP
 
 async def _answer(prompt: Prompt, t: Trajectory, tokenizer: Any, strict: RewardPool | None) -> Answer:
     text = tokenizer.decode(list(t.response_token_ids), skip_special_tokens=True)
-    exact = None
+    exact, failed, error = None, t.reward_failed, t.reward_error
     if strict is not None:
-        exact = (await strict.score(prompt, text, t.response_token_ids, t.finish_reason)).reward
-    return Answer(text, len(t.response_token_ids), t.finish_reason, t.reward, exact, t.reward_failed)
+        result = await strict.score(prompt, text, t.response_token_ids, t.finish_reason)
+        exact, failed, error = result.reward, failed or result.failed, error or result.error
+    return Answer(text, len(t.response_token_ids), t.finish_reason, t.reward, exact, failed, error)

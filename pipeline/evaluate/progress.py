@@ -13,7 +13,7 @@ class EvaluationProgress:
 
     def __init__(self, console: Console, correct_at: float) -> None:
         self._console, self._correct_at = console, correct_at
-        self._answered = self._correct = self._tenths = 0
+        self._answered = self._scored = self._correct = self._tenths = 0
         self._bar: Progress | None = None
         if console.is_terminal:
             columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -32,8 +32,10 @@ class EvaluationProgress:
     def answered(self, problem: Problem, total: int) -> None:
         """One more problem of `total` has its answers."""
         self._answered += 1
-        self._correct += problem.answers[0].lenient >= self._correct_at
-        share = f"{self._correct / self._answered:.1%} correct at the first try"
+        if not problem.answers[0].reward_failed:
+            self._scored += 1
+            self._correct += problem.answers[0].lenient >= self._correct_at
+        share = f"{self._correct / max(1, self._scored):.1%} correct at the first try"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._answered, total=total, description=share)
         elif self._answered * 10 // total > self._tenths:

@@ -25,6 +25,11 @@ class Evaluated:
     setting: Mapping[str, Any]
     correct_at: float
 
+    @property
+    def num_rewards_failed(self) -> int:
+        """Answers that are left out of the figures."""
+        return sum(a.reward_failed for p in self.problems for a in p.answers)
+
 
 def write_evaluation(folder: Path, evaluated: Evaluated) -> None:
     """Write all three files into `folder`."""
@@ -45,7 +50,7 @@ def to_json(evaluated: Evaluated) -> dict[str, Any]:
         "num_problems": len(evaluated.problems),
         "response_tokens": fmean(a.num_tokens for a in answers),
         "truncated_fraction": fmean(a.finish_reason == "length" for a in answers),
-        "num_rewards_failed": sum(a.reward_failed for a in answers),
+        "num_rewards_failed": evaluated.num_rewards_failed,
         **{
             name: {"reward": f.reward} | {f"pass@{k}": asdict(interval) for k, interval in f.pass_at.items()}
             for name, f in evaluated.figures.items()
@@ -55,10 +60,10 @@ def to_json(evaluated: Evaluated) -> dict[str, Any]:
 
 def wrong_answers(problems: Sequence[Problem], correct_at: float) -> str:
     """The problems without a correct answer, each with its reference and its first completion, as Markdown."""
-    wrong = [p for p in problems if all(a.lenient < correct_at for a in p.answers)]
+    wrong = [p for p in problems if p.scored and all(a.lenient < correct_at for a in p.scored)]
     parts = [f"# {len(wrong)} of {len(problems)} problems without a correct answer\n"]
     for p in wrong:
-        first = p.answers[0]
+        first = p.scored[0]
         cut = " (cut off at the length limit)" if first.finish_reason == "length" else ""
         parts.append(
             f"## {p.prompt_id}\n\n{_quoted(p.prompt)}\n\nReference:\n\n{_quoted(p.reference)}\n\n"

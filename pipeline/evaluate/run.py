@@ -10,12 +10,13 @@ from ray.exceptions import RayTaskError
 from rich.console import Console
 
 from configs.schema import Config
-from pipeline.evaluate.answers import figures, lenient_scores, strict_scores
+from pipeline.evaluate.answers import Problem, figures, lenient_scores, strict_scores
 from pipeline.evaluate.ask import Asked, Asking, ask
 from pipeline.evaluate.progress import EvaluationProgress
 from pipeline.evaluate.report import Evaluated, write_evaluation
 from pipeline.evaluate.target import Target
 from pipeline.evaluation import eval_max_new_tokens
+from pipeline.failures import RunFailed
 from pipeline.hardware import check_hardware
 from pipeline.model_folder import check_model_folder
 from pipeline.remote_errors import as_local
@@ -40,7 +41,7 @@ def evaluate_target(target: Target, measure: Measure, out: Path, console: Consol
 
     Raises:
         ValueError: something the user can mend, before an engine starts where possible.
-        RunFailed: an engine did not start, or none is left.
+        RunFailed: an engine did not start, none is left, or every reward failed.
     """
     config = target.config
     if too_many := [k for k in measure.ks if k > measure.num_samples]:
@@ -60,11 +61,20 @@ def evaluate_target(target: Target, measure: Measure, out: Path, console: Consol
             asked = asyncio.run(ask(config, asking, folder, progress.answered))
         except RayTaskError as error:
             raise as_local(error) from error
+    require_a_score(asked.problems)
     scores = {"lenient": lenient_scores(asked.problems), "strict": strict_scores(asked.problems)}
     by_name = {name: figures(s, measure.ks, measure.correct_at) for name, s in scores.items() if s is not None}
     evaluated = Evaluated(by_name, asked.problems, _setting(target, asking, asked), measure.correct_at)
     write_evaluation(folder.root, evaluated)
     return evaluated
+
+
+def require_a_score(problems: Sequence[Problem]) -> None:
+    """Raises RunFailed: there are rewards, and every one failed."""
+    failed = [a for p in problems for a in p.answers if a.reward_failed]
+    if failed and not any(p.scored for p in problems):
+        error = failed[-1].reward_error
+        raise RunFailed(f"all {len(failed)} rewards failed, the last with {error}; mend reward.function")
 
 
 def _asking(config: Config, measure: Measure) -> Asking:

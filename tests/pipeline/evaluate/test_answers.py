@@ -6,6 +6,8 @@ import pytest
 
 from pipeline.evaluate.answers import Answer, Problem, figures, lenient_scores, strict_scores
 from pipeline.evaluate.report import Evaluated, to_json, write_evaluation, wrong_answers
+from pipeline.evaluate.run import require_a_score
+from pipeline.failures import RunFailed
 
 
 def _problem(name, *scores, strict=True, finish_reason="stop"):
@@ -31,6 +33,32 @@ def test_figures_of_both_ways_of_scoring():
     strict = figures(strict_scores(PROBLEMS), [1, 2], 1.0)
     assert strict.pass_at[1].value == pytest.approx(0.5 / 3)
     assert strict.pass_at[2].value == pytest.approx(1 / 3)
+
+
+def test_an_answer_whose_reward_failed_is_no_wrong_one():
+    failed = Answer("?", 3, "stop", 0.0, 0.0, reward_failed=True, reward_error="KeyError")
+    right, wrong = Answer("7", 3, "stop", 1.0, 1.0), Answer("8", 3, "stop", 0.0, 0.0)
+    problems = [
+        Problem("a", "q", "r", (right, failed)),
+        Problem("b", "q", "r", (wrong, right)),
+        Problem("c", "q", "r", (failed, failed)),
+    ]
+    for scores in (lenient_scores(problems), strict_scores(problems)):
+        found = figures(scores, [1, 2], 1.0)
+        assert found.reward == pytest.approx(2 / 3)
+        assert found.pass_at[1].value == pytest.approx((1 + 0.5) / 2)
+        assert found.pass_at[2].value == 1.0  # of b alone
+    with pytest.raises(ValueError, match="pass@3 needs 3 scored samples"):
+        figures(lenient_scores(problems), [3], 1.0)
+    assert wrong_answers(problems, 1.0).startswith("# 0 of 3 problems")
+    evaluated = Evaluated({}, problems, {}, 1.0)
+    assert to_json(evaluated)["num_rewards_failed"] == 3
+
+
+def test_an_evaluation_without_a_single_reward_is_refused():
+    failed = Answer("?", 3, "stop", 0.0, None, reward_failed=True, reward_error="KeyError: 'x'")
+    with pytest.raises(RunFailed, match=r"all 2 rewards failed, the last with KeyError: 'x'; mend reward\.function"):
+        require_a_score([Problem("a", "q", "r", (failed, failed))])
 
 
 def test_an_answer_is_correct_from_the_chosen_reward_on():
