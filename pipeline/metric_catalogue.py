@@ -29,7 +29,12 @@ OUTCOME = MetricFamily(
             "count ÷ completions",
             "near 0; raise rollout.sampling.max_new_tokens otherwise",
         ),
-        MetricDoc("rl/reward_failures", "Rewards that raised or ran out of time.", "", "0"),
+        MetricDoc(
+            "rl/reward_failures",
+            "Rewards and episodes that failed since the step before, those of dropped groups as well.",
+            "",
+            "0",
+        ),
         MetricDoc(
             "advantages/num_zero_variance_groups",
             "Groups in which every reward is equal: they teach nothing.",

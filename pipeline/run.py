@@ -107,10 +107,14 @@ class TrainingLoop:
     skipped: SkippedSteps = field(init=False)
     _setting: Callable[[str], Any] = field(init=False)
     _feeder: asyncio.Task[None] = field(init=False)
-    _between_steps: bool = False  # trainer, records and rollouts stand at the end of the same step
+    _between_steps: bool = field(default=False, init=False)
+    """Trainer, records and rollouts stand at the end of the same step."""
+    _num_reward_failures: int = field(init=False)
+    """Of those that a step has recorded."""
 
     def __post_init__(self) -> None:
         self.rollouts = self.run.make_rollouts(self.parts.fleet)
+        self._num_reward_failures = self.rollouts.counts["rewards_failed"]
         actor = self.config.actor
         self._setting = partial(OmegaConf.select, OmegaConf.structured(self.config))
         before = self.run.restored.num_skipped_steps_in_a_row if self.run.restored is not None else 0
@@ -188,12 +192,17 @@ class TrainingLoop:
         record.add_metrics(merge([trained.metrics, parity]))
         record.add(rollout_metrics(groups), batch.advantage_metrics, trained.timings, timer.metrics())
         generated = self.rollouts.num_generated_tokens - generated
+        record.add({"rl/reward_failures": float(self._new_reward_failures())})
         record.add(throughput_metrics(generated, batch.num_tokens, timer.total_s, train_s, wait_s))
         record.add(sync_metrics(reports, publish_s))
         admission = self.rollouts.admission
         restarts = self.parts.fleet.num_restarts
         record.add(buffer_metrics(len(self.rollouts.buffer), admission.running, self.rollouts.counts, restarts))
         return record
+
+    def _new_reward_failures(self) -> int:
+        before, self._num_reward_failures = self._num_reward_failures, self.rollouts.counts["rewards_failed"]
+        return self._num_reward_failures - before
 
     async def _parity(self, version: int) -> Metrics:
         """Every few steps, fresh completions at the trainer's own version: agreement measured whatever the lag."""

@@ -31,14 +31,13 @@ class StepTimer:
 
 
 def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
-    """Response lengths, versions within a response, and rewards that failed."""
+    """Response lengths, and versions within a response."""
     trajectories = [t for g in groups for t in g.trajectories]
     n = max(1, len(trajectories))
     return {
         "rl/response_tokens": sum(len(t.response_token_ids) for t in trajectories) / n,
         "rl/truncated_fraction": sum(t.finish_reason == "length" for t in trajectories) / n,
         "rl/num_multi_version": float(sum(len(set(t.versions)) > 1 for t in trajectories)),
-        "rl/reward_failures": float(sum(t.reward_failed for t in trajectories)),
     }
 
 

@@ -15,9 +15,9 @@ from pipeline.failures import RunFailed, TrainerLost
 from pipeline.resume import open_run
 from pipeline.run import TrainingLoop
 from pipeline.slot import NoWorkersLeft
-from pipeline.step_record import StepRecord
 from pipeline.summary import read_summary
 from tests.faults.run_process import make_inputs, overrides, steps
+from tests.pipeline.groups import group
 
 NONE_LEFT = NoWorkersLeft("no rollout worker is left")
 SKIPPED = "ppo_actor/update/num_skipped_updates"
@@ -35,10 +35,15 @@ class Console:
 
 
 class Trainer:
-    """Writes one byte for a policy and one for its state."""
+    """Writes one byte for a policy and one for its state; `fails_at` is the step that fails."""
 
-    def __init__(self):
-        self.fails = None
+    def __init__(self, fails_at=None):
+        self.fails, self.fails_at = None, fails_at
+
+    async def step(self, version, shares, denominators):
+        if version + 1 == self.fails_at:
+            raise RunFailed("in the middle of a step")
+        return SimpleNamespace(metrics={SKIPPED: mean_of(0)}, timings={}, proximal_logprobs=None)
 
     async def save_policy(self, folder):
         if self.fails:
@@ -68,23 +73,27 @@ class Sync:
         return []
 
 
+@pytest.fixture(autouse=True)
+def no_batch(monkeypatch):
+    async def prepare_batch(config, groups, trainer):
+        return SimpleNamespace(shares=[], denominators=None, advantage_metrics={}, num_tokens=2)
+
+    monkeypatch.setattr(pipeline.run, "prepare_batch", prepare_batch)
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
     return make_inputs(tmp_path_factory.mktemp("inputs"), num_prompts=16)
 
 
 class Loop(TrainingLoop):
-    """Steps that train nothing; `fails` holds what happens in a step, `evaluations` the answers of evaluations."""
+    """Batches of one group that is there at once; `fails` holds what befalls the waits and evaluations of a step."""
 
-    async def _step(self):
-        step = self.run.version + 1
-        if error := self.fails.pop(("wait", step), None):
-            raise error  # while it waits for a batch
-        self._between_steps = False
-        if error := self.fails.pop(("train", step), None):
+    async def _next_groups(self, version):
+        if error := self.fails.pop(("wait", version + 1), None):
             raise error
-        self.run.version, self.run.eval_after = step, None
-        return StepRecord(step, step, 1.0)
+        self.rollouts.counts["rewards_failed"] += version
+        return [group(f"g{version}", (version, version))]
 
     async def _evaluate(self, step):
         self.evaluated.append(step)
@@ -100,7 +109,8 @@ def go(inputs, run_dir, fails=None, trainer=None, **settings):
     _, file, *rest = overrides(model, data, run_dir, eval__path=data.parent / "held_out.jsonl", **settings)
     (data.parent / "held_out.jsonl").write_text(data.read_text().replace('"id": "', '"id": "held-'))
     with open_run(load_config(file, rest)) as run:
-        parts = SimpleNamespace(fleet=SimpleNamespace(slots=[]), trainer=trainer or Trainer(), sync=Sync())
+        fleet = SimpleNamespace(slots=[], num_restarts=0)
+        parts = SimpleNamespace(fleet=fleet, trainer=trainer or Trainer(), sync=Sync())
         loop = Loop(run, parts, Console())
         loop.fails, loop.evaluated = dict(fails or {}), []
         loop.rollouts.run = lambda: asyncio.sleep(0)
@@ -132,16 +142,23 @@ def test_a_step_whose_evaluation_fails_was_made(inputs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("fails", "why"),
+    ("fails", "fails_at", "why"),
     [
-        ({("train", 3): RunFailed("in the middle of a step")}, "the batch is taken, and not trained on"),
-        ({("wait", 3): TrainerLost("a trainer rank died")}, "there is nobody to save"),
-        ({("wait", 1): NONE_LEFT}, "nothing is trained yet"),
+        ({}, 3, "the batch is taken, and not trained on"),
+        ({("wait", 3): TrainerLost("a trainer rank died")}, None, "there is nobody to save"),
+        ({("wait", 1): NONE_LEFT}, None, "nothing is trained yet"),
     ],
 )
-def test_nothing_is_saved_where_trainer_and_records_differ(inputs, tmp_path, fails, why):
-    assert go(inputs, tmp_path / "run", fails)[1] is not None
+def test_nothing_is_saved_where_trainer_and_records_differ(inputs, tmp_path, fails, fails_at, why):
+    assert go(inputs, tmp_path / "run", fails, Trainer(fails_at))[1] is not None
     assert saved(tmp_path / "run") == [], why
+
+
+def test_failed_rewards_are_recorded_once_each(inputs, tmp_path):
+    """Of dropped groups too, which no step has trained on: here one more at every version."""
+    go(inputs, tmp_path / "run", {("wait", 4): NONE_LEFT})
+    go(inputs, tmp_path / "run")
+    assert [row["rl/reward_failures"] for row in steps(tmp_path / "run")] == [0, 1, 2, 3]
 
 
 def test_a_disagreement_is_not_saved(inputs, tmp_path, monkeypatch):
@@ -200,7 +217,7 @@ def test_a_failed_update_ends_the_wait_for_a_batch(inputs, tmp_path):
     async def body():
         loop._feeder = asyncio.ensure_future(asyncio.sleep(60))
         await loop._publish(0)
-        await asyncio.wait_for(loop._next_groups(0), 5)
+        await asyncio.wait_for(TrainingLoop._next_groups(loop, 0), 5)
 
     with pytest.raises(TrainerLost, match="a trainer rank died"):
         asyncio.run(body())
