@@ -11,29 +11,21 @@ from types import SimpleNamespace
 import pytest
 
 import pipeline.resume
-from configs.loader import load_config
 from pipeline.audit_run import audit_run
 from pipeline.checkpoints import Checkpoint
 from pipeline.json_lines import read_json_lines
 from pipeline.resume import open_run
 from pipeline.summary import finish_summary
 from rollout.prompt_cursor import PromptCursor
-from tests.faults.run_process import make_inputs, overrides
+from tests.pipeline.small_runs import small_config
 
 BATCH = 4
 STEPS = 2
 
 
 def config(inputs, run_dir, **settings):
-    model, data = inputs
     settings = {"train__total_steps": STEPS, "checkpoint__every": 1, "checkpoint__keep": 9} | settings
-    _, file, *rest = overrides(model, data, run_dir, **settings)
-    return load_config(file, rest)
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return make_inputs(tmp_path_factory.mktemp("inputs"), num_prompts=16)
+    return small_config(inputs, run_dir, **settings)
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from configs.loader import load_config
 from configs.schema import Config
 from pipeline import disk_room, run_lock
 from pipeline.disk_room import check_room
 from pipeline.resume import open_run
-from tests.faults.run_process import make_inputs, overrides
+from tests.pipeline.small_runs import small_config
 
 GB = 10**9
 
@@ -53,19 +52,13 @@ def test_a_model_from_the_hub_is_not_measured(tmp_path, monkeypatch):
     check_room(tmp_path, config)
 
 
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return make_inputs(tmp_path_factory.mktemp("inputs"), num_prompts=4)
-
-
 @pytest.fixture
 def full_run(inputs, tmp_path, monkeypatch):
     """Settings of a run and its half-written checkpoint, without which alone the disk has room for another."""
     partial = tmp_path / "run" / "checkpoints" / ".step-000007.partial"
     (partial / "policy").mkdir(parents=True)
     with_free_space(monkeypatch, lambda: 0 if partial.exists() else 10**15)
-    _, file, *rest = overrides(*inputs, tmp_path / "run", train__total_steps=9)
-    return load_config(file, rest), partial
+    return small_config(inputs, tmp_path / "run", train__total_steps=9), partial
 
 
 def test_a_half_written_checkpoint_makes_room_for_the_next(full_run):
