@@ -18,6 +18,11 @@ def test_reads_config_rows_and_summary(tmp_path):
     assert run.setting("actor.eps_clip.deeper", "default") == "default"
 
 
+def test_text_that_looks_like_an_interpolation_is_shown_as_it_was_meant(tmp_path):
+    write_run(tmp_path / "a", [{"step": 1}], {"dataset": {"prompt_suffix": r"\${x}"}})
+    assert load_run(tmp_path / "a").setting("dataset.prompt_suffix") == "${x}"
+
+
 def test_last_line_cut_short_by_a_crash_is_left_out(tmp_path):
     write_run(tmp_path / "a", [{"step": 1}])
     with (tmp_path / "a" / "metrics.jsonl").open("a") as file:
