@@ -28,7 +28,7 @@ from pipeline.run_records import cut_records, drop_stale_summary, records_damage
 from pipeline.run_state import RunState
 from pipeline.same_run import check_same_prompts, check_same_run, fingerprint
 from pipeline.trackers import Trackers
-from rollout.dataset import load_prompts
+from rollout.dataset import PromptSet, load_prompts
 from rollout.model_files import context_length, read_model_json
 from rollout.prompt_cursor import PromptCursor
 from rollout.tokenizer import load_tokenizer
@@ -57,6 +57,11 @@ class Resumable:
     counts: Counter[str] = field(default_factory=Counter)
     versions: dict[str, Any] = field(default_factory=dict)
     _opened: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        if self.restored is not None:
+            self.version, self.train_time_s = self.restored.version, self.restored.train_time_s
+            self.eval_before, self.eval_after = self.restored.eval_before, self.restored.eval_after
 
     @property
     def time_s(self) -> float:
@@ -142,16 +147,7 @@ def open_run(config: Config) -> Iterator[Resumable]:
     """
     check_hardware(config)
     folder = RunFolder.of(config)
-    tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
-    check_weights_fit(config.model.path, config.model.trust_remote_code)
-    check_head_size(config, read_model_json(config.model.path, "config.json"))  # also of a model from the hub
-    train_prompts = load_prompts(
-        config.dataset,
-        tokenizer,
-        max_new_tokens=config.rollout.sampling.max_new_tokens,
-        max_model_len=context_length(config.model.path),
-    )
-    eval_prompts = held_out_prompts(config, tokenizer).prompts if config.eval.num_samples else []
+    train_prompts, eval_prompts = _prompts(config)
     with ExitStack() as stack:
         with _files_of(folder):
             folder.create()
@@ -185,10 +181,21 @@ def open_run(config: Config) -> Iterator[Resumable]:
             )
             if restored is None:
                 run.ledger.record_dataset(len(run.train_prompts))
-        if restored is not None:
-            run.version, run.train_time_s = restored.version, restored.train_time_s
-            run.eval_before, run.eval_after = restored.eval_before, restored.eval_after
         yield run
+
+
+def _prompts(config: Config) -> tuple[PromptSet, list[Prompt]]:
+    """Those to train on and those held out, once the model they are for has proved to be whole."""
+    tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
+    check_weights_fit(config.model.path, config.model.trust_remote_code)
+    check_head_size(config, read_model_json(config.model.path, "config.json"))  # also of a model from the hub
+    train_prompts = load_prompts(
+        config.dataset,
+        tokenizer,
+        max_new_tokens=config.rollout.sampling.max_new_tokens,
+        max_model_len=context_length(config.model.path),
+    )
+    return train_prompts, held_out_prompts(config, tokenizer).prompts if config.eval.num_samples else []
 
 
 @contextmanager
@@ -209,15 +216,17 @@ def _find_checkpoint(
 ) -> tuple[Checkpoint | None, RunState | None]:
     """The newest whole checkpoint of this very run; damaged ones are named and passed over."""
 
+    states: dict[int, RunState] = {}  # by step
+
     def damage_beside(checkpoint: Checkpoint) -> str | None:
         try:
-            try:
-                state = checkpoint.run_state()
-            except OSError:
-                return "its run.json cannot be read"
-            return records_damage(folder, RunState.from_json(state))
+            state = RunState.from_json(checkpoint.run_state())
+        except OSError:
+            return "its run.json cannot be read"
         except (KeyError, TypeError, ValueError):
             return "its run.json is not one of this version of proxrl"
+        states[checkpoint.step] = state
+        return records_damage(folder, state)
 
     checkpoint, passed_over = store.newest_whole(damage_beside)
     if checkpoint is None:
@@ -225,6 +234,6 @@ def _find_checkpoint(
         return None, None
     for sentence in passed_over:
         print(sentence)
-    restored = RunState.from_json(checkpoint.run_state())
+    restored = states[checkpoint.step]
     check_same_run(folder, restored, config)
     return checkpoint, restored
