@@ -1,5 +1,6 @@
 """The trained policy: a Hugging Face body, a float32 head, and one way to score response tokens."""
 
+import re
 from typing import Any
 
 import torch
@@ -83,7 +84,7 @@ def load_policy(model: ModelConfig, actor: ActorConfig) -> PolicyNetwork:
     """
     config = AutoConfig.from_pretrained(model.path, trust_remote_code=model.trust_remote_code)
     _refuse_unsupported(config)
-    _without_dropout(config)
+    without_noise(config)
     causal_lm = AutoModelForCausalLM.from_pretrained(
         model.path,
         config=config,
@@ -120,8 +121,8 @@ def _refuse_unsupported(config: PretrainedConfig) -> None:
             raise ValueError(f"model.path: {config.model_type} changes its logits by {name}={value}, not supported")
 
 
-def _without_dropout(config: PretrainedConfig) -> None:
-    """The sampler has no dropout, so neither may the trainer: any would break their agreement."""
+def without_noise(config: PretrainedConfig) -> None:
+    """The sampler drops nothing and adds no noise, so neither may the trainer: any would break their agreement."""
     for name, value in list(config.to_dict().items()):
-        if isinstance(value, float) and ("dropout" in name or name.endswith("_pdrop")):
+        if isinstance(value, float) and re.search(r"dropout|_pdrop$|layerdrop|jitter", name):
             setattr(config, name, 0.0)

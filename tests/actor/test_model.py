@@ -10,7 +10,7 @@ from transformers import Qwen2Config
 
 from actor.attention import PACKED_ATTENTION, packed_attention
 from actor.head import LogprobHead
-from actor.model import _without_dropout, load_policy
+from actor.model import load_policy, without_noise
 from actor.packed_rows import PackedRow
 from actor.packing import pack
 from configs.actor_schema import ActorConfig
@@ -145,10 +145,13 @@ def test_attention_refuses_what_it_would_ignore(unsupported):
         packed_attention(torch.nn.Identity(), q, q, q, None, row=PackedRow.of([2]), **unsupported)
 
 
-def test_loading_switches_dropout_off():
-    config = Qwen2Config(attention_dropout=0.3)
-    _without_dropout(config)
-    assert config.attention_dropout == 0.0
+@pytest.mark.parametrize(
+    "name", ["attention_dropout", "resid_pdrop", "layerdrop", "router_jitter_noise", "input_jitter_noise"]
+)
+def test_loading_switches_off_what_a_sampler_does_not_do(name):
+    config = Qwen2Config(**{name: 0.3})
+    without_noise(config)
+    assert getattr(config, name) == 0.0 and config.rms_norm_eps == Qwen2Config().rms_norm_eps
 
 
 def test_load_policy_reads_a_folder(tiny_model_path):
