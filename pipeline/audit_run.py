@@ -26,7 +26,7 @@ def audit_run(path: Path) -> Audit:
     finished, lives = folder.summary.exists(), living_process(folder.root) is not None
     try:
         num_steps = last_step(read_json_lines(folder.metrics) if folder.metrics.is_file() else [])
-        checkpoints = CheckpointStore(folder.checkpoints, keep=1).all()
+        checkpoints = CheckpointStore(folder.checkpoints).all()
         ledger = folder.ledger.read_bytes()
         held, changed = _held([c for c in checkpoints if c.step <= num_steps], ledger)
         result = audit(parse_json_lines(ledger, str(folder.ledger)), held, finished)

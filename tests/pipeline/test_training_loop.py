@@ -9,15 +9,15 @@ import torch
 
 import pipeline.run
 from actor.metrics import Metric
-from configs.loader import load_config
 from pipeline.evaluation import Evaluation
 from pipeline.failures import RunFailed, TrainerLost
 from pipeline.resume import open_run
 from pipeline.run import TrainingLoop
 from pipeline.slot import NoWorkersLeft
 from pipeline.summary import read_summary
-from tests.faults.run_process import make_inputs, overrides, steps
+from tests.faults.run_process import steps
 from tests.pipeline.groups import group
+from tests.pipeline.small_runs import small_config
 
 NONE_LEFT = NoWorkersLeft("no rollout worker is left")
 SKIPPED = "ppo_actor/update/num_skipped_updates"
@@ -81,11 +81,6 @@ def no_batch(monkeypatch):
     monkeypatch.setattr(pipeline.run, "prepare_batch", prepare_batch)
 
 
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory):
-    return make_inputs(tmp_path_factory.mktemp("inputs"), num_prompts=16)
-
-
 class Loop(TrainingLoop):
     """Batches of one group that is there at once; `fails` holds what befalls the waits and evaluations of a step."""
 
@@ -104,11 +99,11 @@ class Loop(TrainingLoop):
 
 def go(inputs, run_dir, fails=None, trainer=None, **settings):
     """The loop as `train` runs it; returns it and the failure that ended it."""
-    model, data = inputs
-    settings = {"train__total_steps": 4, "checkpoint__every": 100, "eval__num_samples": 4, "eval__every": 2} | settings
-    _, file, *rest = overrides(model, data, run_dir, eval__path=data.parent / "held_out.jsonl", **settings)
-    (data.parent / "held_out.jsonl").write_text(data.read_text().replace('"id": "', '"id": "held-'))
-    with open_run(load_config(file, rest)) as run:
+    data = inputs[1]
+    (data.parent / "held_out.jsonl").write_text(data.read_text())
+    settings = {"eval__num_samples": 4, "eval__path": data.parent / "held_out.jsonl", "eval__every": 2} | settings
+    settings = {"train__total_steps": 4, "checkpoint__every": 100} | settings
+    with open_run(small_config(inputs, run_dir, **settings)) as run:
         fleet = SimpleNamespace(slots=[], num_restarts=0)
         parts = SimpleNamespace(fleet=fleet, trainer=trainer or Trainer(), sync=Sync())
         loop = Loop(run, parts, Console())
