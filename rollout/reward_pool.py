@@ -1,13 +1,13 @@
-"""Rewards beside the event loop: in their own processes, within a time limit, every failure contained and counted."""
+"""Rewards beside the event loop: in their own processes, within a time limit, every failure contained and told."""
 
 import asyncio
 import itertools
 import math
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from configs.schema import RewardConfig
@@ -16,23 +16,11 @@ from rollout.reward_process import RewardProcess
 from rollout.reward_wire import FailureReason, Outcome, request_frame
 from rollout.types import FinishReason, Prompt, RewardResult
 
-RECENT = 200  # rewards over which reward.max_failure_fraction counts
 MAX_BATCH = 64  # calls handed to a process at a time
 MAX_BATCH_BYTES = 1 << 16  # fits a socket's buffer, so that handing over never waits for a reward
 BATCH_S = 0.05  # … as far as they take about this long, so that slow rewards spread over the processes
 MAX_ATTEMPTS = 2  # a process may have died of something else than the call it held
 JOIN_TIMEOUT_S = 5.0
-
-
-@dataclass(frozen=True)
-class RewardStats:
-    """Counts since the pool began."""
-
-    num_scored: int  # failures included
-    num_failed: dict[str, int]  # by reason
-    recent_failure_fraction: float  # over the last RECENT rewards, 0 before the first
-    num_recent: int
-    last_error: str | None
 
 
 @dataclass
@@ -41,14 +29,6 @@ class _Job:
     loop: asyncio.AbstractEventLoop
     future: "asyncio.Future[RewardResult]"
     num_attempts: int = 0
-
-
-@dataclass
-class _Counts:
-    num_scored: int = 0
-    failed: Counter[str] = field(default_factory=Counter)
-    recent: "deque[bool]" = field(default_factory=lambda: deque(maxlen=RECENT))
-    last_error: str | None = None
 
 
 class RewardPool:
@@ -67,7 +47,6 @@ class RewardPool:
         self._waiting: deque[_Job] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._counts = _Counts()
         self._processes: dict[int, RewardProcess] = {}  # by thread
         self._threads = [
             threading.Thread(target=self._drive, args=(i,), name=f"reward-{i}", daemon=True)
@@ -93,18 +72,6 @@ class RewardPool:
             self._waiting.append(job)
             self._changed.notify()
         return await job.future
-
-    def stats(self) -> RewardStats:
-        """Counts so far."""
-        with self._changed:
-            c = self._counts
-            fraction = sum(c.recent) / len(c.recent) if c.recent else 0.0
-            return RewardStats(c.num_scored, dict(c.failed), fraction, len(c.recent), c.last_error)
-
-    @property
-    def pids(self) -> list[int]:
-        """Process ids of the reward processes."""
-        return [process.pid for process in list(self._processes.values())]
 
     def close(self) -> None:
         """Kill the processes; who still waits for a reward gets a RuntimeError."""
@@ -207,14 +174,7 @@ class RewardPool:
             process.close()
 
     def _finish(self, done: list[tuple[_Job, Outcome]]) -> None:
-        """Count outcomes and hand them to their event loops, one wake-up for all."""
-        with self._changed:
-            for _, outcome in done:
-                self._counts.num_scored += 1
-                self._counts.recent.append(outcome.reason is not None)
-                if outcome.reason is not None:
-                    self._counts.failed[outcome.reason] += 1
-                    self._counts.last_error = outcome.error
+        """Hand outcomes to their event loops, one wake-up for all of a loop."""
         for loop, items in itertools.groupby(done, key=lambda item: item[0].loop):
             self._call(loop, _set_results, list(items))
 

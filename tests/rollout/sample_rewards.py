@@ -7,9 +7,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rollout.reward_wire import Outcome, outcome_frame
+
+RETURNED = {
+    "nan": float("nan"),
+    "inf": float("inf"),
+    "none": None,
+    "text": "1.0",
+    "bool": True,
+    "huge": 10**400,
+}
 
 
 def fork_and(what: str) -> float:
@@ -27,41 +37,19 @@ def obey(prompt: str, completion: str, answer: str, row: Mapping[str, Any]) -> A
     command, _, argument = completion.partition(" ")
     match command:
         case "return":
-            return {
-                "nan": float("nan"),
-                "inf": float("inf"),
-                "none": None,
-                "text": "1.0",
-                "bool": True,
-                "huge": 10**400,
-            }[argument]
+            return RETURNED[argument]
         case "number":
             return float(argument)
-        case "raise":
-            raise KeyError("no such thing")
-        case "exit":
-            sys.exit(0)
-        case "fork":
-            return fork_and(argument)
-        case "forge":
-            os.write(int(sys.argv[1]), outcome_frame(Outcome(9.0), int(argument)))
+        case "mark":
+            path, _, rest = argument.partition(" ")
+            Path(path).touch()
+            return obey(prompt, rest, answer, row)
+        case "wait_for":
+            while not os.path.exists(argument):
+                time.sleep(0.01)
             return 1.0
-        case "die":
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "die_once":
-            if not os.path.exists(argument):
-                open(argument, "w").close()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return 1.0
-        case "hang":
-            time.sleep(1000)
-        case "hang_in_c":
-            ctypes.PyDLL(None).sleep(1000)  # holds the interpreter lock, so that no Python in the process runs
-        case "leave_child":
-            child = subprocess.Popen(["sleep", "1000"])
-            with open(argument, "w") as file:
-                file.write(str(child.pid))
-            time.sleep(1000)
+        case "meet":
+            return meet(*argument.split())
         case "sleep":
             time.sleep(float(argument))
             return 1.0
@@ -75,6 +63,44 @@ def obey(prompt: str, completion: str, answer: str, row: Mapping[str, Any]) -> A
             )
         case "threads":
             return len(os.listdir("/proc/self/task"))
+    return misbehave(command, argument)
+
+
+def meet(folder: str, num_processes: str) -> int:
+    """Its process, once as many are here at the same time."""
+    (Path(folder) / str(os.getpid())).touch()
+    while len(os.listdir(folder)) < int(num_processes):
+        time.sleep(0.01)
+    return os.getpid()
+
+
+def misbehave(command: str, argument: str) -> float:
+    """What a reward function must not do."""
+    match command:
+        case "raise":
+            raise KeyError("no such thing")
+        case "exit":
+            sys.exit(0)
+        case "fork":
+            return fork_and(argument)
+        case "forge":
+            os.write(int(sys.argv[1]), outcome_frame(Outcome(9.0), int(argument)))
+            return 1.0
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "die_once":
+            if not os.path.exists(argument):
+                Path(argument).touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return 1.0
+        case "hang":
+            time.sleep(1000)
+        case "hang_in_c":
+            ctypes.PyDLL(None).sleep(1000)  # holds the interpreter lock, so that no Python in the process runs
+        case "leave_child":
+            child = subprocess.Popen(["sleep", "1000"])
+            Path(argument).write_text(str(child.pid))
+            time.sleep(1000)
     raise ValueError(command)
 
 
