@@ -9,7 +9,6 @@ import itertools
 import os
 import platform
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version as distribution_version
 from typing import Any
@@ -34,18 +33,6 @@ from rollout.types import (
 )
 
 
-@dataclass
-class WorkerCounts:
-    """Since the worker started; failures are counted here and shown by the pipeline, never hidden."""
-
-    num_groups: int = 0
-    num_completions: int = 0
-    num_tokens: int = 0
-    num_rewards_failed: int = 0
-    num_updates: int = 0
-    num_running: int = 0
-
-
 class RolloutWorker:
     """Generates groups of completions, scores them, and replaces its engine's weights while it does so."""
 
@@ -53,7 +40,6 @@ class RolloutWorker:
         """`first_version` labels the weights from disk; where nothing is trained they are version 0 as they are."""
         self._config = config
         self._worker = worker
-        self._counts = WorkerCounts()
         self._engine: Engine = make_engine(config, worker, first_version=first_version)
         self._rewards: RewardPool | None = None
         self._episode: Callable[[Prompt, EpisodeContext], Awaitable[Trajectory]] | None = None
@@ -82,15 +68,11 @@ class RolloutWorker:
         self, group_id: str, prompt: Prompt, epoch: int, sampling: Sampling, n: int, score: bool = True
     ) -> Group:
         """n completions of a prompt, generated together, then their rewards (0.0 when `score` is false)."""
-        self._counts.num_running += n
         try:
             async with asyncio.TaskGroup() as tasks:
                 started = [tasks.create_task(self._sample(group_id, i, prompt, sampling, score)) for i in range(n)]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        finally:
-            self._counts.num_running -= n
-        self._counts.num_groups += 1
         return Group(group_id, prompt.prompt_id, epoch, self._worker, tuple(t.result() for t in started))
 
     async def _sample(self, group_id: str, sample: int, prompt: Prompt, sampling: Sampling, score: bool) -> Trajectory:
@@ -102,33 +84,21 @@ class RolloutWorker:
         async def generate(token_ids: Sequence[int]) -> Completion:
             request_id = f"{group_id}/{sample}/{next(turns)}"
             seeded = dataclasses.replace(sampling, seed=request_seed(base, request_id))
-            completion = await self._engine.generate(request_id, token_ids, seeded)
-            self._counts.num_completions += 1
-            self._counts.num_tokens += len(completion.token_ids)
-            return completion
+            return await self._engine.generate(request_id, token_ids, seeded)
 
         context = EpisodeContext(generate, self._rewards.score if score else _no_reward, self._tokenizer)
         trajectory = await self._episode(prompt, context)
         if trajectory.reward_failed:
-            self._counts.num_rewards_failed += 1
             print(f"reward of {group_id}/{sample}, prompt {prompt.prompt_id}: {trajectory.reward_error}", flush=True)
         return trajectory
 
     async def update(self, update: WeightUpdate) -> UpdateReport:
         """Replace the weights in flight. Raises UpdateFailed, after which this worker must be replaced."""
-        report = await self._engine.update(update)
-        self._counts.num_updates += 1
-        return report
+        return await self._engine.update(update)
 
     async def score(self, token_ids: Sequence[int]) -> tuple[float, ...]:
         """Logprobs at temperature 1 of tokens 1..N-1, teacher forced."""
         return await self._engine.score(token_ids)
-
-    async def stats(self) -> dict[str, float]:
-        """Counts since the start, and the version served."""
-        return {name: float(value) for name, value in dataclasses.asdict(self._counts).items()} | {
-            "version": float(self._engine.version)
-        }
 
     async def close(self) -> None:
         """End the engine's and the rewards' processes."""

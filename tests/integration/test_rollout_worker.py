@@ -71,11 +71,9 @@ def test_a_group_lives_through_an_update(worker, tiny_model, tmp_path):
     assert any(g.oldest_version == 0 and g.newest_version == 1 for g in groups)
     fresh = ray.get(worker.generate_group.remote("fresh", PROMPT, 0, Sampling(0.7, 30), 4), timeout=60)
     for t in fresh.trajectories:
+        assert set(t.versions) == {1} and not t.reward_failed
         expected = policy.response_logprobs_of(PROMPT.token_ids, t.response_token_ids, 0.7)
         assert largest_difference(t.behavior_logprobs, expected) < 1e-4
-    stats = ray.get(worker.stats.remote(), timeout=10)
-    assert stats["version"] == 1 and stats["num_updates"] == 2 and stats["num_running"] == 0
-    assert stats["num_rewards_failed"] == 0
 
 
 def test_a_killed_worker_leaves_no_process_and_no_shared_memory(worker_process):
