@@ -178,6 +178,6 @@ def test_a_verifier_that_does_not_finish_is_an_error_not_a_wrong_answer() -> Non
 @pytest.mark.parametrize("unit", ["1,", "1 ", "- ", "12/", "#### ", "\\boxed{", "\\text{", "answer is ", "1.", "$"])
 def test_time_is_linear_in_hostile_text(unit: str) -> None:
     lenient_answer(unit)
-    start = time.perf_counter()
+    start = time.process_time()  # others on this machine do not count
     lenient_answer(unit * 20000)
-    assert time.perf_counter() - start < 2.0
+    assert time.process_time() - start < 2.0
