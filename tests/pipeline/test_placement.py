@@ -2,6 +2,7 @@
 
 import pytest
 import ray
+import torch
 
 import pipeline.placement
 from configs.schema import Config
@@ -24,6 +25,7 @@ def bundles(monkeypatch):
 
     monkeypatch.setattr(pipeline.placement, "placement_group", reserve)
     monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "10.0.0.7")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     return asked
 
 
@@ -57,6 +59,12 @@ def test_an_evaluation_has_no_weights_to_send(bundles, tmp_path):
 def test_a_local_run_is_on_this_machine_anyway(bundles, tmp_path):
     Placement(config("local"), RunFolder(tmp_path))
     assert bundles == {"PACK": [{"CPU": 1.0}] * 2, "SPREAD": [{"CPU": 1.0}] * 3}
+
+
+def test_where_there_are_gpus_each_rank_gets_one_and_each_worker_as_many_as_its_engine(bundles, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    Placement(config(tensor_parallel_size=2), RunFolder(tmp_path))  # over NCCL, so on any machine
+    assert bundles == {"PACK": [{"CPU": 1.0, "GPU": 1.0}] * 2, "SPREAD": [{"CPU": 1.0, "GPU": 2.0}] * 3}
 
 
 def test_a_placement_without_rollouts_asks_for_no_engines_environment(bundles, tmp_path, monkeypatch):
