@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 RAY = str(Path(sys.executable).with_name("ray"))
 CPUS_OF_A_NODE = 2
+PORT_TAKEN = "Address already in use"
 
 
 class Cluster:
@@ -37,16 +38,31 @@ class Cluster:
 
     def __init__(self, temporary: Path) -> None:
         self.mark = f"cluster-{secrets.token_hex(4)}"
-        with socket.socket() as free:
-            free.bind(("", 0))
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.address = ""
         self.env = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32), RUN_MARK: self.mark}
         self._temporary = str(temporary)
 
     def start(self) -> None:
-        port = self.address.rpartition(":")[2]
-        self._start_node("--head", "--port", port, "--temp-dir", self._temporary, "--include-dashboard", "false")
+        try:
+            self._start_head()
+        except subprocess.CalledProcessError:
+            self.stop()
+            if not self._port_was_taken():
+                raise
+            self._start_head()
         self._start_node("--address", self.address)
+
+    def _start_head(self) -> None:
+        """At a free port, which another process may take before Ray does."""
+        with socket.socket() as free:
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+        self.address = f"127.0.0.1:{port}"
+        self._start_node("--head", "--port", str(port), "--temp-dir", self._temporary, "--include-dashboard", "false")
+
+    def _port_was_taken(self) -> bool:
+        logs = Path(self._temporary).glob("session_*/logs/gcs_server.*")
+        return any(PORT_TAKEN in log.read_text(errors="replace") for log in logs)
 
     def _start_node(self, *arguments: str) -> None:
         size = ("--num-cpus", str(CPUS_OF_A_NODE), "--disable-usage-stats")
