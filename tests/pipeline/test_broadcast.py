@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.broadcast import Broadcast, TransferShape
 from rollout.types import WeightUpdate
-from tests.pipeline.test_fleet import actors, make_fleet, settle, update  # noqa: F401 - a fixture among them
+from tests.pipeline.stand_in_actors import made_actors, make_fleet, settle, update  # noqa: F401 - a fixture among them
 
 UPDATE = WeightUpdate(3, (), (), (1, 2), (-1.0,))
 
@@ -99,7 +99,7 @@ def test_a_lost_trainer_ends_the_run():
     run(body)
 
 
-def test_a_replaced_worker_waits_for_the_next_publish_while_the_trainer_is_beyond_the_last(actors):  # noqa: F811
+def test_a_replaced_worker_waits_for_the_next_publish_while_the_trainer_is_beyond_the_last(actors):
     async def body():
         trainer, fleet = StandInTrainer(), make_fleet(actors)
         trainer.receiving.set()
@@ -119,7 +119,7 @@ def test_a_replaced_worker_waits_for_the_next_publish_while_the_trainer_is_beyon
     asyncio.run(body())
 
 
-def test_a_replaced_worker_gets_the_published_weights_while_the_trainer_still_holds_them(actors):  # noqa: F811
+def test_a_replaced_worker_gets_the_published_weights_while_the_trainer_still_holds_them(actors):
     async def body():
         trainer, fleet = StandInTrainer(), make_fleet(actors)
         trainer.receiving.set()

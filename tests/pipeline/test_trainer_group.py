@@ -9,7 +9,7 @@ import ray
 from pipeline import trainer_group
 from pipeline.failures import TrainerLost
 from pipeline.trainer_group import TrainerGroup
-from tests.pipeline.test_fleet import Method
+from tests.pipeline.stand_in_actors import Method
 
 
 class Rank:

@@ -13,7 +13,7 @@ from pipeline.trainer_group import TrainerGroup
 from pipeline.trajectory_log import read_groups, write_trajectories
 from rollout.types import Group
 from tests.pipeline.groups import trajectory
-from tests.pipeline.test_fleet import Method
+from tests.pipeline.stand_in_actors import Method
 
 NUM_RANKS = 2
 
