@@ -35,7 +35,7 @@ RUN_BY = {
     "make lint": (".ci/run", "make lint"),
     "make typecheck": (".ci/run", "make typecheck"),
     "make test-fast": (".ci/run", "make test"),
-    "make faults": ("Makefile", "pytest -m faults"),
+    "make faults": (".ci/run", "make faults"),
     "make docs": ("tests/docs/test_docs.py", '"mkdocs", "build"'),
     "make bench": (COMMANDS_TEST, "rollout_speed"),
     "python examples/math/gsm8k_rl.py": ("tests/pipeline/test_cli.py", '"examples/math/gsm8k_rl.py"'),
