@@ -75,14 +75,17 @@ def test_no_more_than_so_many_at_a_time(tmp_path):
     """The first two wait for each other, so that they end only if they run together."""
     marks = """
 import os, time
-print(time.monotonic(), file=open("begin", "w"))
+begin = time.monotonic()
+print(begin, file=open("begin", "w"))
 while not os.path.exists("../{other}/begin"):
+    assert time.monotonic() < begin + 20, "the other one does not run"
     time.sleep(0.01)
 time.sleep(0.3)
 print(time.monotonic(), file=open("end", "w"))
 """
     jobs = _jobs(tmp_path, *[marks.format(other=other) + FINISHES for other in ("v1", "v0", "v2")])
     _run(jobs, parallel=2)
+    assert all(job.finished for job in jobs)
     begins, ends = ([float((tmp_path / f"v{i}" / n).read_text()) for i in range(3)] for n in ("begin", "end"))
     assert begins[2] >= min(ends[:2]), "the third waits for one of them"
 
