@@ -25,7 +25,7 @@ RUN_BY = {
     "proxrl audit": (COMMANDS_TEST, '"audit"'),
     "proxrl doctor": ("tests/integration/test_doctor_command.py", '"doctor"'),
     "proxrl config": ("tests/pipeline/test_cli.py", '"config"'),
-    "proxrl replay": ("tests/integration/test_replay.py", "replay("),
+    "proxrl replay": ("tests/integration/test_replay.py", '"replay", str(saved)'),
     "proxrl engines list": ("tests/docs/test_commands.py", '"engines", "list"'),
     "proxrl parity": ("tests/pipeline/parity/test_study_page.py", '"parity"'),
     "ray start": ("tests/integration/test_cluster.py", '"start"'),

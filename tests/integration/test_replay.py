@@ -1,6 +1,8 @@
 """A batch saved at a stop gives the same numbers again on the trainer alone."""
 
 import asyncio
+import subprocess
+import sys
 
 import pytest
 import ray
@@ -12,7 +14,7 @@ from pipeline.prepare_batch import prepare_batch
 from pipeline.ray_start import start_ray
 from pipeline.replay import replay, save_replay
 from pipeline.run_folder import RunFolder
-from tests.faults.run_process import make_inputs
+from tests.faults.run_process import ROOT, make_inputs
 from tests.pipeline.groups import group
 
 pytestmark = [pytest.mark.engine]
@@ -55,8 +57,10 @@ def test_the_saved_batch_gives_the_same_numbers(tmp_path):
     finally:
         ray.shutdown()
     assert saved.name == "step-000004"
-    again = replay(saved)
-    assert again[f"{NORM}/avg"] == pytest.approx(float(expected[NORM].total / expected[NORM].count), rel=1e-6)
+    command = [sys.executable, "-m", "pipeline.cli", "replay", str(saved)]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    again = {name: float(value) for name, _, value in (line.rpartition(" ") for line in shown.splitlines())}
+    assert again[f"{NORM}/avg"] == pytest.approx(float(expected[NORM].total / expected[NORM].count), rel=1e-5)
     assert again[f"{NORM}/avg"] > 0
 
 
