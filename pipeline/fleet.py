@@ -11,7 +11,7 @@ from ray.actor import ActorHandle
 
 from pipeline.broadcast import Broadcast
 from pipeline.failures import RunFailed
-from pipeline.remote_call import answer_within
+from pipeline.remote_call import answer, answer_within
 from pipeline.remote_errors import told
 from pipeline.slot import FleetLimits, NoWorkersLeft, RequestTimedOut, Slot, WorkerLost, is_loss
 from rollout.types import UNVERIFIED, Group, Prompt, Sampling, UpdateReport, WeightUpdate
@@ -268,7 +268,7 @@ class Fleet:
         # A restart that is cut short kills what it had started, which must happen while Ray still runs.
         await asyncio.gather(*self._restarts, return_exceptions=True)
         actors = [s.actor for s in self._slots if s.actor is not None]
-        closing = [asyncio.wrap_future(a.close.remote().future()) for a in actors]
+        closing = [asyncio.ensure_future(answer(a.close.remote())) for a in actors]
         if closing:
             await asyncio.wait(closing, timeout=timeout_s)
         for actor in actors:

@@ -9,7 +9,7 @@ from ray.actor import ActorHandle
 
 from configs.schema import Config
 from pipeline.doctor.recording_worker import Request
-from pipeline.remote_call import answer_within
+from pipeline.remote_call import answer, answer_within
 from pipeline.remote_errors import told
 from rollout.errors import EngineUnusable
 from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
@@ -53,7 +53,7 @@ class Sampler:
 
     async def close(self, timeout_s: float) -> None:
         """End the engine, whatever state it is in."""
-        closing = asyncio.wrap_future(self._actor.close.remote().future())
+        closing = asyncio.ensure_future(answer(self._actor.close.remote()))
         await asyncio.wait({closing}, timeout=timeout_s)
         if closing.done() and not closing.cancelled():
             closing.exception()  # an engine that already died has nothing to close
