@@ -29,7 +29,7 @@ _VNA_FLAGS_OFFSET = 4  # of vna_flags inside Elf64_Vernaux
 class Requirement:
     """One version that the object requires of a library it links."""
 
-    library: str  # e.g. libstdc++.so.6
+    soname: str  # of the library, e.g. libstdc++.so.6
     version: str  # e.g. GLIBCXX_3.4.32
     weak: bool
     index: int  # the version index that symbols bound to it carry
@@ -84,11 +84,11 @@ class ElfObject:
         at = section.offset
         for _ in range(section.info):
             _, vn_cnt, vn_file, vn_aux, vn_next = _VERNEED.unpack_from(self.data, at)
-            library, aux = self._string(section, vn_file), at + vn_aux
+            soname, aux = self._string(section, vn_file), at + vn_aux
             for _ in range(vn_cnt):
                 _, vna_flags, vna_other, vna_name, vna_next = _VERNAUX.unpack_from(self.data, aux)
                 weak, version = bool(vna_flags & VER_FLG_WEAK), self._string(section, vna_name)
-                yield Requirement(library, version, weak, vna_other, aux + _VNA_FLAGS_OFFSET)
+                yield Requirement(soname, version, weak, vna_other, aux + _VNA_FLAGS_OFFSET)
                 aux += vna_next
             at += vn_next
 

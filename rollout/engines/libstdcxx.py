@@ -33,7 +33,7 @@ def missing_requirements(extension: ElfObject, available: set[str]) -> list[Requ
     return [
         needed
         for needed in extension.requirements()
-        if needed.library == LIBRARY and not needed.weak and needed.version not in available
+        if needed.soname == LIBRARY and not needed.weak and needed.version not in available
     ]
 
 

@@ -58,7 +58,7 @@ def load(path: Path, preload: Path | None = None) -> subprocess.CompletedProcess
 
 def test_requirements_name_library_version_and_the_symbols_bound_to_it(extension: Path) -> None:
     elf = ElfObject.read(extension)
-    ours = {need.version: need for need in elf.requirements() if need.library == "liblib.so"}
+    ours = {need.version: need for need in elf.requirements() if need.soname == "liblib.so"}
     assert set(ours) == {"OLD_1", "NEW_2"} and not any(r.weak for r in ours.values())
     assert elf.symbols_bound_to(ours["OLD_1"]) == ["old_function"]
     assert elf.symbols_bound_to(ours["NEW_2"]) == ["empty_function"]
