@@ -22,6 +22,16 @@ class Audit:
     problems: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Held:
+    """What a checkpoint goes on with: every group that is open after its rows of the ledger, and what was put back."""
+
+    name: str
+    num_rows: int
+    groups: frozenset[str]  # in flight or in the buffer
+    waiting: frozenset[Key]
+
+
 class Auditor:
     """Reads events in order; see `audit`."""
 
@@ -73,7 +83,7 @@ class Auditor:
                 self._problem(f"{_name(key)} was trained on twice: groups {self._consumed[key]} and {group}")
             self._consumed[key] = group
 
-    def compare(self, checkpoint: "Held") -> None:
+    def compare(self, checkpoint: Held) -> None:
         """Check a checkpoint that was written now: what is open, and only that, is in flight or in the buffer."""
         lost, unknown = self._open.keys() - checkpoint.groups, checkpoint.groups - self._open.keys()
         if lost:
@@ -100,16 +110,6 @@ class Auditor:
 
     def _problem(self, sentence: str) -> None:
         self.result.problems.append(sentence)
-
-
-@dataclass(frozen=True)
-class Held:
-    """What a checkpoint goes on with: every group that is open after its rows of the ledger, and what was put back."""
-
-    name: str
-    num_rows: int
-    groups: frozenset[str]  # in flight or in the buffer
-    waiting: frozenset[Key]
 
 
 def audit(rows: Iterable[Mapping[str, Any]], checkpoints: Sequence[Held] = (), finished: bool = False) -> Audit:

@@ -1,6 +1,5 @@
 """Opens a run's folder: a new run, or one that goes on from its newest whole checkpoint."""
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from pipeline.rollouts import Rollouts
 from pipeline.run_folder import RunFolder
 from pipeline.run_lock import locked
 from pipeline.run_records import cut_records, drop_stale_summary, records_damage, require_nothing_to_lose
-from pipeline.run_state import RunState
+from pipeline.run_state import RunState, ledger_checksum
 from pipeline.same_run import check_same_prompts, check_same_run, fingerprint
 from pipeline.trackers import Trackers
 from rollout.dataset import PromptSet, load_prompts
@@ -110,7 +109,7 @@ class Resumable:
             fingerprint=fingerprint(self.config),
             recent_reward_failures=list(rollouts.reward_failures.recent),
             num_skipped_steps_in_a_row=num_skipped_steps_in_a_row,
-            ledger_sha256=hashlib.sha256(self.folder.ledger.read_bytes()).hexdigest(),
+            ledger_sha256=ledger_checksum(self.folder.ledger.read_bytes()),
         )
 
     def set_eval_before(self, evaluation: Evaluation) -> None:

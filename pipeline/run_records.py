@@ -1,6 +1,5 @@
 """What a run has recorded: whole up to the checkpoint it goes on from, and nothing beyond."""
 
-import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ def records_damage(folder: RunFolder, state: RunState) -> str | None:
             parse_json_lines(content, path.name)
         except ValueError as error:
             return str(error).partition(";")[0]
-        if path == folder.ledger and state.ledger_sha256 not in ("", hashlib.sha256(content).hexdigest()):
+        if path == folder.ledger and state.ledger_sha256 and not state.began_with(content):
             return f"{path.name} was changed since then"
     return None
 

@@ -1,5 +1,6 @@
 """What a resumed run needs beside the trainer's own state; plain JSON, because no pickle is ever loaded."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -27,6 +28,10 @@ class RunState:
     num_skipped_steps_in_a_row: int = 0
     ledger_sha256: str = ""  # of those bytes of ledger.jsonl
 
+    def began_with(self, ledger: bytes) -> bool:
+        """Whether a ledger begins with the rows that it had then; never where an older version recorded no checksum."""
+        return ledger_checksum(ledger[: self.ledger_bytes]) == self.ledger_sha256
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -39,14 +44,20 @@ class RunState:
         return RunState(**fields)
 
 
+def ledger_checksum(ledger: bytes) -> str:
+    """Of `RunState.ledger_sha256`."""
+    return hashlib.sha256(ledger).hexdigest()
+
+
 def group_from_json(value: Mapping[str, Any]) -> Group:
     """Undo `dataclasses.asdict` of a Group that went through JSON."""
     fields = dict(value)
-    fields["trajectories"] = tuple(_trajectory(t) for t in value["trajectories"])
+    fields["trajectories"] = tuple(trajectory_from_json(t) for t in value["trajectories"])
     return Group(**fields)
 
 
-def _trajectory(value: Mapping[str, Any]) -> Trajectory:
+def trajectory_from_json(value: Mapping[str, Any]) -> Trajectory:
+    """Undo `dataclasses.asdict` of a Trajectory that went through JSON."""
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in value.items()}
     if fields.get("kept_token_ids") is not None:
         fields["kept_token_ids"] = tuple(tuple(ids) for ids in fields["kept_token_ids"])

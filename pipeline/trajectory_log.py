@@ -3,10 +3,12 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from actor.proximal_record import ProximalLogprobs
+from pipeline.run_state import trajectory_from_json
 from rollout.types import Group, Trajectory
 
 
@@ -70,12 +72,4 @@ def read_groups(path: Path) -> list[Group]:
 
 
 def _trajectory(row: Mapping[str, Any]) -> Trajectory:
-    names = ("prompt_token_ids", "response_token_ids", "behavior_logprobs", "versions", "loss_mask")
-    tokens: dict[str, Any] = {name: tuple(row[name]) for name in names}
-    return Trajectory(
-        **tokens,
-        reward=row["reward"],
-        finish_reason=row["finish_reason"],
-        reward_failed=row["reward_failed"],
-        reward_error=row.get("reward_error"),
-    )
+    return trajectory_from_json({f.name: row[f.name] for f in fields(Trajectory) if f.name in row})
