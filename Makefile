@@ -1,4 +1,4 @@
-# One command for everything. `make help` lists them.
+# Run `make help` for a list of commands.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
@@ -9,7 +9,7 @@ OUT ?=
 SOAK_STEPS ?= 500
 FORMAT_PATHS := actor configs examples pipeline rollout scripts tests
 
-# Many small tensors: a second thread in every process costs more than it brings. No test may reach for a hub.
+# Tests use many small tensors, where a second thread per process costs more than it gains. No test may contact a hub.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 DS_ACCELERATOR=cpu
 
 .PHONY: help env quickstart smollm2 test test-fast test-engine test-other-engines lint format typecheck docs bench clean faults soak
@@ -17,7 +17,7 @@ TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 DS_A
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-env: ## create or reuse .venv with everything for CPUs (4 minutes the first time)
+env: ## create or update .venv with everything for CPUs (4 minutes the first time)
 	@$(SETUP_PYTHON) scripts/setup_env.py
 
 quickstart: env ## train a small model on a CPU and show what it learned (SEED=1 OUT=FOLDER)
@@ -26,46 +26,46 @@ quickstart: env ## train a small model on a CPU and show what it learned (SEED=1
 smollm2: env ## fetch SmolLM2-135M-Instruct into .models
 	@$(PYTHON) scripts/smollm2.py
 
-test: env ## all tests, those that start engines last (about half an hour on two cores)
+test: env ## run all tests, engine tests last (about half an hour on two cores)
 	@$(TEST_ENV) $(PYTHON) -m pytest -n 2 -m "not engine and not faults and not soak and not other_engines"
 	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
 
-test-fast: env ## the tests that start no engine (under 2 minutes)
+test-fast: env ## run the tests that need no engine (under 2 minutes)
 	@$(TEST_ENV) $(PYTHON) -m pytest -n 2 -m "not engine and not faults and not soak and not other_engines"
 
-test-engine: env ## the tests that start real engines, Ray or several processes
+test-engine: env ## run the tests that start real engines, Ray or several processes
 	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
 
 faults: env ## kill and hang parts of real runs, one after another (about half an hour)
 	@$(TEST_ENV) $(PYTHON) -m pytest -m faults
 
-soak: env ## hundreds of steps with a worker killed every 50; memory must not grow (SOAK_STEPS=500)
+soak: env ## run hundreds of steps, killing a worker every 50; memory must not grow (SOAK_STEPS=500)
 	@SOAK_STEPS=$(SOAK_STEPS) $(TEST_ENV) $(PYTHON) -m pytest -m soak
 
-test-other-engines: env ## the same cases on vLLM 0.8.5 and 0.18.1, where `proxrl engines create` has made them
+test-other-engines: env ## run the same cases on vLLM 0.8.5 and 0.18.1, if created by `proxrl engines create`
 	@$(TEST_ENV) $(PYTHON) -m pytest -m other_engines
 
-lint: env ## ruff over everything
+lint: env ## check everything with ruff
 	@$(PYTHON) -m ruff check .
 	@$(PYTHON) -m ruff format --check $(FORMAT_PATHS)
 
-format: env ## let ruff mend what it can
+format: env ## fix and format with ruff
 	@$(PYTHON) -m ruff check --fix .
 	@$(PYTHON) -m ruff format $(FORMAT_PATHS)
 
-typecheck: env ## mypy over the four packages
+typecheck: env ## check the four packages with mypy
 	@$(PYTHON) -m mypy
 
-docs: env ## write the generated pages and build all of docs/ into site/
+docs: env ## generate the reference pages and build docs/ into site/
 	@$(PYTHON) scripts/generate_config_docs.py
 	@$(PYTHON) scripts/generate_metric_docs.py
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
 
 BENCHMARKS := trainer_speed prox_methods rollout_speed weight_update
 
-bench: env ## the quick benchmarks, each side by side with what it is measured against (minutes; JSON in runs/bench)
+bench: env ## run the quick benchmarks against their baselines (a few minutes; JSON in runs/bench)
 	@for name in $(BENCHMARKS); do $(PYTHON) -m examples.benchmarks.$$name --json runs/bench/$$name.json || exit 1; done
 
-clean: ## remove caches; runs, models and the environment stay
+clean: ## remove caches; keep runs, models and the environment
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 	@find $(FORMAT_PATHS) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""The project's own prose reads as a native speaker would write it: known translated phrases are rejected."""
+"""The project's prose is plain English: phrases that read as translated are rejected, with what to write instead."""
 
 import re
 import subprocess
@@ -7,73 +7,82 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-COVERED = ("README.md", "CONTRIBUTING.md", "docs/*.md", "examples/**/*.md", "*.yaml", "*.yml", "Makefile", "Dockerfile")
-GENERATED = ("docs/config.md", "docs/metrics.md")  # from the texts of the code, which COVERED does not hold yet
-TRANSLATED = (
-    r"(go|goes|going|went) on (from|with|over|to|where|after|in|until|under|as)\b",
-    r"how to go on",
-    r"(go|goes|going|went) on (when|while|around|exactly)\b",
-    r"mend(s|ed|ing)?",
-    r"is no (argument|file|way|plain|event|integer|number|key|engine|distance|length|rounding|approximation)",
-    r"are no (plain|integers|numbers|keys|files)",
-    r"(is|are|was) given (up|that too)",
-    r"(is|are|was) told",
-    r"told apart",
-    r"passed over",
-    r"(stands?|stood|standing) still|standstill",
-    r"(stands?|stood) (there|here|in|at|on|beside|with|for|near|against|within|once|above|below) ",
-    r"lies? (at|in|near|beside|under) ",
-    r"at work",
-    r"(a|the) (step|run|engine|worker|model|process|prompt|word|table|job)'s own (step|word|one)",
-    r"(a|the) step's own",
-    r"of (its|their) own,",
-    r"of one's own",
-    r"(one|a|an|each) [a-z]+ a (step|minibatch|sequence|completion|problem|prompt|row|process|line|file|seed|rank|token)",
-    r"(tokens|completions|requests|steps|bytes|groups|seconds) a (second|step|problem|prompt|sequence|completion)",
-    r"in the words of",
-    r"holds? proved",
-    r"proved weights|unproved",
-    r"ask(s|ed|ing)? (held-out|the (engine|held-out|policy|model))",
-    r"(are|is) asked (again|for)",
-    r"what stands in",
-    r"(bears?|bore) (a|the|its) ",
-    r"by itself",
-    r"anew",
-    r"for it (would|may|is|has)",
-    r"where there (is|are) (one|some|none)",
-    r"whatever is asked",
-    r"makes? (both|the model first)",
-    r"it says",
-    r"(says|tells) (whether|which) of it",
-    r"as it comes",
-    r"does as well",
-    r"(begins?|began|begun) with the (check|rung)",
-)
-PHRASES = re.compile("|".join(rf"\b(?:{phrase})" for phrase in TRANSLATED), re.IGNORECASE)
+# Git globs. Extend them with a package once its texts have been rewritten.
+COVERED = ("*.md", "*.yaml", "*.yml", "Makefile", "Dockerfile", "pyproject.toml")
+NOT_YET = ("docs/config.md", "docs/metrics.md")  # generated from the texts of packages that COVERED does not hold
+NOUN = r"(argument|distance|engine|event|file|integer|key|length|number|plain|rounding|way)"
+UNIT = r"(batch|completion|file|line|minibatch|problem|process|prompt|rank|row|seed|sequence|step|token|worker)"
+# Phrase (a space matches any white space) → what to write instead.
+PLAIN = {
+    r"(go|goes|going|went|gone) on (after|as|from|in|over|to|under|until|when|where|with)": "resumes, continues",
+    r"how to go on": "how to resume",
+    r"mend(s|ed|ing)?": "fix",
+    rf"(?<!there\s)(is|are) no {NOUN}s?": "is not a, is not supported",
+    r"(is|are|was|were) given (up|that too)": "gave up on, is not restarted",
+    r"(is|are|was|were) (told|asked)( again| apart)?": "is distinguished, is requeued",
+    r"ask(s|ed|ing)? (held-out|the (engine|policy|model|held-out))": "evaluate on, request from",
+    r"told apart": "distinguished",
+    r"passed over": "skipped",
+    r"(stands?|stood|standing) still": "is paused",
+    r"standstill": "pause",
+    r"(stands?|stood) (above|against|at|below|beside|for|here|in|near|once|there|within)": "is in, is listed in",
+    r"(lies|lay) (above|at|below|beside|in|near|under)": "is in, is near",
+    r"(move|moved) away what": "move or delete the conflicting file",
+    r"at work": "running",
+    r"(a|the) step's own": "per step, of the step",
+    r"of (its|their|one's) own[,.;]": "its own …, separate",
+    rf"(batch|figure|file|half|line|number|object|one|ratio|row|sample|second|table)s? a {UNIT}": "per",
+    r"(bytes|completions|groups|gigabytes|requests|samples|steps|tokens|GB|s) a " + rf"(second|{UNIT})": "per",
+    r"in the words of": "as … calls it",
+    r"(hold|holds|held) proved": "has verified",
+    r"(un)?proved (version|weight)s?": "verified",
+    r"what stands in": "the conflicting",
+    r"(bear|bears|bore) (a|an|its|the)": "carries",
+    r"anew": "again",
+    r"for it (may|would|is|has)": "because it",
+    r"where there (is|are) (none|one|some)": "if there is one",
+    r"whatever is asked": "always",
+    r"as it comes": "with its defaults",
+    r"does as well": "works too",
+    r"(leads|lead) to no": "there is no … at",
+}
+PHRASES = re.compile("|".join(rf"\b{phrase}\b" for phrase in PLAIN).replace(" ", r"\s+"), re.IGNORECASE)
+MARGIN = re.compile(r"(?<=\n)[ \t]*[#>|*-]+")  # of a comment, a quote or a list, in which a phrase may be broken
+QUOTED = {"docs/troubleshooting.md": ("`leads to no Ray cluster`",)}  # messages of the program, shown as they are today
 
 
 def covered_files() -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", *(f":(glob)**/{p}" if "/" not in p else f":(glob){p}" for p in COVERED)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    return [ROOT / name for name in listed if name not in GENERATED]
+    globs = [f":(glob)**/{pattern}" for pattern in COVERED]
+    listed = subprocess.run(["git", "ls-files", *globs], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [ROOT / name for name in listed.stdout.split() if name not in NOT_YET]
 
 
-def phrases_in(text: str) -> list[str]:
-    """Every phrase with its line number; a phrase may be broken over two lines, also of a comment."""
-    joined = re.sub(r"\n[ \t#>|]*", lambda m: "\n" + " " * (len(m[0]) - 1), text)
-    return [f"{joined.count(chr(10), 0, m.start()) + 1}: {' '.join(m[0].split())}" for m in _found(joined)]
-
-
-def _found(text: str) -> list[re.Match[str]]:
-    spaced = re.compile(PHRASES.pattern.replace(" ", r"\s+"), re.IGNORECASE)
-    return list(spaced.finditer(text))
+def translated_in(text: str) -> list[str]:
+    """Every translated phrase, with its line."""
+    text = MARGIN.sub(lambda margin: " " * len(margin[0]), text)
+    return [f"line {text.count(chr(10), 0, m.start()) + 1}: {' '.join(m[0].split())}" for m in PHRASES.finditer(text)]
 
 
 @pytest.mark.parametrize("file", covered_files(), ids=lambda file: str(file.relative_to(ROOT)))
-def test_no_translated_phrase(file: Path) -> None:
-    assert phrases_in(file.read_text(encoding="utf-8")) == []
+def test_no_phrase_reads_as_translated(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    for message in QUOTED.get(str(file.relative_to(ROOT)), ()):
+        text = text.replace(message, "``")
+    assert translated_in(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The same command goes on\n# from the last checkpoint.", ["line 1: goes on from"]),
+        ("a fault that\nno objective can mend", ["line 2: mend"]),
+        ("dtype is no argument of vLLM", ["line 1: is no argument"]),
+        ("It is given up after 3 s.", ["line 1: is given up"]),
+        ("Workers stand\n  still meanwhile.", ["line 1: stand still"]),
+        ("one object a step", ["line 1: object a step"]),
+        ("The run ended with\nthe step's own figures.", ["line 2: the step's own"]),
+        ("The amended recommendation is a step forward; there is no file. Work continues.", []),
+    ],
+)
+def test_a_phrase_is_found_where_it_begins(text: str, found: list[str]) -> None:
+    assert translated_in(text) == found

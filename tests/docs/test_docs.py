@@ -82,6 +82,16 @@ def test_pinned_arguments_and_engines_are_those_of_the_code():
     assert set(re.findall(r"^\| `(vllm-[\w.-]+)` \|", architecture, re.MULTILINE)) == set(ENGINES_ARE_V1)
 
 
+def test_the_map_of_the_code_leads_to_what_it_names():
+    rows = re.findall(r"^\| [^|]+\? \| `([\w/.]+)` \| (`.+`) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    assert len(rows) > 12
+    for file, names in rows:
+        source = (ROOT / file).read_text()
+        for name in re.findall(r"[\w.]+", names):
+            *_, last = name.split(".")
+            assert re.search(rf"^ *(?:def|async def|class) {last}\b|^{last}\b.* = ", source, re.MULTILINE), (file, name)
+
+
 def test_pages_build_without_warnings_and_need_no_network(tmp_path):
     pytest.importorskip("mkdocs", reason="needs mkdocs-material")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
