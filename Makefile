@@ -15,7 +15,7 @@ TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 DS_A
 .PHONY: help env quickstart smollm2 test test-fast test-engine test-other-engines lint format typecheck docs bench clean faults soak
 
 help: ## list the commands
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 env: ## create or update .venv with everything for CPUs (4 minutes the first time)
 	@$(SETUP_PYTHON) scripts/setup_env.py
