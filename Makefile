@@ -12,7 +12,13 @@ FORMAT_PATHS := actor configs examples pipeline rollout scripts tests
 # Tests use many small tensors, where a second thread per process costs more than it gains. No test may contact a hub.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 DS_ACCELERATOR=cpu
 
-.PHONY: help env quickstart smollm2 test test-fast test-engine test-other-engines lint format typecheck docs bench clean faults soak
+# Tests that have their own targets.
+LEFT_OUT := not faults and not soak and not other_engines and not jobs
+
+# GSM8K's files if they are beside the repository; otherwise the jobs train on rows of the same shape.
+export GSM8K ?= $(wildcard ../shared/data/gsm8k)
+
+.PHONY: help env quickstart smollm2 test test-fast test-engine test-other-engines lint format typecheck docs bench clean faults soak jobs
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -27,17 +33,20 @@ smollm2: env ## fetch SmolLM2-135M-Instruct into .models
 	@$(PYTHON) scripts/smollm2.py
 
 test: env ## run all tests, engine tests last (about half an hour on two cores)
-	@$(TEST_ENV) $(PYTHON) -m pytest -n 2 -m "not engine and not faults and not soak and not other_engines"
-	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
+	@$(TEST_ENV) $(PYTHON) -m pytest -n 2 -m "not engine and $(LEFT_OUT)"
+	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and $(LEFT_OUT)"
 
 test-fast: env ## run the tests that need no engine (under 2 minutes)
-	@$(TEST_ENV) $(PYTHON) -m pytest -n 2 -m "not engine and not faults and not soak and not other_engines"
+	@$(TEST_ENV) $(PYTHON) -m pytest -n 2 -m "not engine and $(LEFT_OUT)"
 
 test-engine: env ## run the tests that start real engines, Ray or several processes
-	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and not faults and not soak and not other_engines"
+	@$(TEST_ENV) $(PYTHON) -m pytest -m "engine and $(LEFT_OUT)"
 
 faults: env ## kill and hang parts of real runs, one after another (about half an hour)
 	@$(TEST_ENV) $(PYTHON) -m pytest -m faults
+
+jobs: env ## run the three jobs of the README, shortened by steps (a quarter of an hour; creates other engines once)
+	@$(PYTHON) -m pytest tests/jobs
 
 soak: env ## run hundreds of steps, killing a worker every 50; memory must not grow (SOAK_STEPS=500)
 	@SOAK_STEPS=$(SOAK_STEPS) $(TEST_ENV) $(PYTHON) -m pytest -m soak

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from configs.engines import NATIVE_ENGINE
 from configs.errors import ConfigError, refused
 from configs.nearest import nearest
 from configs.rollout_schema import RolloutConfig
@@ -19,6 +20,10 @@ PINNED_ENGINE_ARGS: dict[str, Any] = {
     "hf_overrides": {"head_dtype": "float32"},  # as the trainer's lm_head
     "generation_config": "vllm",  # sampling defaults come from us, not from the model's folder
 }
+
+
+REMOVED_ENGINE_ARGS: dict[str, tuple[str, ...]] = {NATIVE_ENGINE: ("disable_cascade_attn",)}
+"""Pinned arguments that an engine has outgrown: vLLM 0.32 has no cascade attention, and warns of this argument."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +148,9 @@ def _refuse_unknown_permission(rollout: RolloutConfig) -> None:
 def merge_engine_args(rollout: RolloutConfig) -> dict[str, Any]:
     """Engine arguments with underscores: the pinned ones, the user's over them.
 
-    `hf_overrides` is merged by key, so that the fp32 head stays unless it is overridden itself.
-    Raises ConfigError for a key that breaks agreement and is not in `rollout.allow_disagreement`.
+    `hf_overrides` is merged by key, so that the fp32 head stays unless it is overridden itself. Without those that
+    the engine has outgrown. Raises ConfigError for a key that breaks agreement and is not in
+    `rollout.allow_disagreement`.
     """
     _refuse_reserved(rollout)
     _refuse_unknown_permission(rollout)
@@ -156,4 +162,8 @@ def merge_engine_args(rollout: RolloutConfig) -> dict[str, Any]:
             merged[name] = pinned | dict(value)
         else:
             merged[name] = copy.deepcopy(value)
+    for name in REMOVED_ENGINE_ARGS.get(rollout.engine, ()):
+        value = merged.pop(name)
+        if value != PINNED_ENGINE_ARGS[name]:
+            raise refused(f"{KWARGS_KEY}.{name}", value, f"has no effect on {rollout.engine}", "leave it out")
     return merged

@@ -7,10 +7,10 @@ from types import TracebackType
 from rich.console import Console as RichConsole
 from rich.console import Group as RichGroup
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from actor.kl import kl_health
+from pipeline.fitting_table import FittingTable
 
 NUM_NOTES = 5  # that stay on a terminal
 
@@ -99,10 +99,8 @@ class RunConsole:
             self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False, soft_wrap=True)
 
     def _view(self) -> RichGroup:
-        table = Table(title=f"{self._name}: {self._phase}", title_justify="left")
         cells = self._cells() if self._row else []
-        for name, _ in cells:
-            table.add_column(name, justify="right")
+        table = FittingTable([name for name, _ in cells], f"{self._name}: {self._phase}", numbers=True)
         if cells:
             table.add_row(*(text for _, text in cells))
         alarms = (Text(f"alarm: {sentence}", style="bold red") for sentence in self._alarms)

@@ -5,16 +5,17 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 
 from configs.private_file import MODE
+from pipeline.fitting_table import FittingTable
 from pipeline.interruption import noted_signals
 from pipeline.json_lines import read_json_lines
 from pipeline.process_end import end_processes
@@ -22,6 +23,8 @@ from pipeline.run_folder import RunFolder
 
 POLL_S = 1.0
 STOP_TIMEOUT_S = 20.0
+LOG = "run.log"  # what a run's process prints
+ERROR = "error: "  # how the sentence begins with which a run ends
 
 
 @dataclass
@@ -37,6 +40,7 @@ class Job:
     num_steps: int = 0  # that a finished one has at least
     process: subprocess.Popen[bytes] | None = None
     failed: bool = False
+    log_start: int = 0  # where in its log the last attempt begins
 
     @property
     def finished(self) -> bool:
@@ -63,8 +67,20 @@ class Job:
         if self.finished:
             return "finished"
         if self.failed:
-            return f"failed, see {self.folder.root / 'run.log'}"
+            return f"failed, see {self.folder.root / LOG}"
         return "running" if self.process else "waiting"
+
+    def why_unfinished(self) -> str | None:
+        """What kept it from finishing, as the sentence with which it ended; None for a finished run."""
+        if self.finished:
+            return None
+        if not self.failed:
+            return "has not finished"
+        log = self.folder.root / LOG
+        printed = log.read_bytes()[self.log_start :].decode(errors="replace") if log.exists() else ""
+        said = [line for line in printed.splitlines() if line.startswith(ERROR)]
+        reason = said[-1].removeprefix(ERROR) if said else "it gave no reason"
+        return f"failed ({reason}; see {log})"
 
     def rows(self) -> list[dict[str, Any]]:
         """Metrics so far, one row a step."""
@@ -79,8 +95,9 @@ class Job:
         """Start, or go on with, the run; its output is appended to run.log."""
         self.folder.root.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pipeline.cli", "train", "--config", str(self.config), *self.settings]
-        target = os.open(self.folder.root / "run.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
+        target = os.open(self.folder.root / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
         with os.fdopen(target, "ab") as log:
+            self.log_start = os.fstat(log.fileno()).st_size
             self.process = subprocess.Popen(
                 command, stdout=log, stderr=subprocess.STDOUT, start_new_session=True, env=os.environ | dict(self.env)
             )
@@ -102,24 +119,29 @@ class JobQueue:
 
     def run(self) -> None:
         """Until every job has finished or failed; an interruption stops the running ones where they can go on."""
-        live = Live(self._table(), console=self._console, refresh_per_second=1, auto_refresh=False)
-        with noted_signals() as asked_to_end, live:
+        with noted_signals() as asked_to_end, self._shown() as show:
             try:
                 for _ in self._advance():
-                    live.update(self._table(), refresh=True)
-                    self._tell()
+                    show()
                     time.sleep(POLL_S)
                     if asked_to_end():
                         raise KeyboardInterrupt("interrupted; the same command goes on, and finished runs are kept")
-                live.update(self._table(), refresh=True)
-                self._tell()
+                show()
             finally:
                 self._stop()
 
-    def _tell(self) -> None:
-        """A line for every job whose state has changed, where there is no live table."""
-        if self._console.is_terminal:
+    @contextmanager
+    def _shown(self) -> Iterator[Callable[[], None]]:
+        """How to show the present state: in a live table on a terminal; elsewhere in lines, and a table at the end."""
+        if not self._console.is_terminal:
+            yield self._tell
+            self._console.print(self._table())
             return
+        with Live(self._table(), console=self._console, auto_refresh=False) as live:
+            yield lambda: live.update(self._table(), refresh=True)
+
+    def _tell(self) -> None:
+        """A line for every job whose state has changed."""
         for job in self.jobs:
             state = job.state()
             if self._told.get(job.folder.root, "waiting") != state:
@@ -138,8 +160,8 @@ class JobQueue:
     def _stop(self) -> None:
         end_processes([j.process for j in self.jobs if j.process is not None], STOP_TIMEOUT_S)
 
-    def _table(self) -> Table:
-        table = Table("variant", "seed", "state", "step", "reward", "eval")
+    def _table(self) -> FittingTable:
+        table = FittingTable(("variant", "seed", "state", "step", "reward", "eval"))
         for job in self.jobs:
             rows = job.rows()
             last = rows[-1] if rows else {}
@@ -147,7 +169,7 @@ class JobQueue:
             table.add_row(
                 job.variant,
                 str(job.seed),
-                job.state(),
+                job.state().split(",")[0],  # where a failed one has its output is said elsewhere
                 str(last.get("step", "–")),
                 f"{last['rl/reward']:.3f}" if last.get("rl/reward") is not None else "–",
                 f"{evals[-1]:.3f}" if evals else "–",

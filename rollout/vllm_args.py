@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from configs.pinned import merge_engine_args
+from configs.errors import refused
+from configs.pinned import KWARGS_KEY, merge_engine_args
 from configs.schema import Config
 
 CPU_BLOCK_TOKENS = 128
@@ -82,11 +83,38 @@ def cpu_args(config: Config, shape: KVShape) -> dict[str, Any]:
         "enforce_eager": True,
         "kv_cache_memory_bytes": cpu_kv_cache_bytes(config, shape),
         "block_size": CPU_BLOCK_TOKENS,
-        # After a part of a prompt vLLM winds the request's own random generator back, which a CPU generator
-        # cannot do: the engine dies. So prompts are never divided.
+    } | whole_prompts(config)
+
+
+def whole_prompts(config: Config) -> dict[str, Any]:
+    """Arguments, known to every engine version, under which no prompt is split over several steps on a CPU.
+
+    After a part of a prompt vLLM rewinds the request's own random generator, which a CPU generator does not support:
+    the engine dies.
+    """
+    return {
         "enable_chunked_prefill": False,
         "max_num_batched_tokens": max(CPU_BATCHED_TOKENS, max_model_len(config)),
     }
+
+
+def require_whole_prompts(vllm_config: Any) -> None:
+    """Check in the engine's own config, as it was built, that no prompt can be split; for engines on a CPU.
+
+    Raises:
+        ConfigError: a user's engine argument, or the engine itself, allows it.
+    """
+    scheduler, longest = vllm_config.scheduler_config, vllm_config.model_config.max_model_len
+    chunked = getattr(scheduler, "enable_chunked_prefill", None) or getattr(scheduler, "chunked_prefill_enabled", False)
+    threshold = getattr(scheduler, "long_prefill_token_threshold", 0)
+    why = "lets the engine split a prompt, after which a request's seed fails on a CPU"
+    if chunked:
+        raise refused(f"{KWARGS_KEY}.enable_chunked_prefill", True, why, "leave it out")
+    if scheduler.max_num_batched_tokens < longest:
+        key, remedy = f"{KWARGS_KEY}.max_num_batched_tokens", f"leave it out, or use {longest} or more"
+        raise refused(key, scheduler.max_num_batched_tokens, why, remedy)
+    if threshold:
+        raise refused(f"{KWARGS_KEY}.long_prefill_token_threshold", threshold, why, "leave it out")
 
 
 def engine_args(config: Config, shape: KVShape | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from rollout.in_flight_update import InFlightUpdate
 from rollout.time_limit import Deadline
 from rollout.tokenizer import eos_token_ids, load_tokenizer
 from rollout.types import Completion, Sampling, TransferPlace, UpdateReport, WeightUpdate
-from rollout.vllm_args import KVShape, engine_args, kv_shape
+from rollout.vllm_args import KVShape, engine_args, kv_shape, require_whole_prompts
 
 # An idle engine core has nothing to save, yet takes seconds to tear its interpreter down; it is killed after this.
 CLOSE_GRACE_S = 0.5
@@ -77,6 +77,8 @@ class VllmV1Engine:
             # The engine core does the work itself: one process less to start and to talk to at every step.
             args.setdefault("distributed_executor_backend", UniProcExecutor)
         self._llm = AsyncLLM.from_engine_args(AsyncEngineArgs(**args))
+        if on_cpu:
+            require_whole_prompts(self._llm.vllm_config)
 
     def _all_args(self, shape: KVShape | None) -> dict[str, Any]:
         backend = self._config.rollout.weight_sync.backend

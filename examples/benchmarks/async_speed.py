@@ -19,6 +19,7 @@ from typing import Any
 from examples.benchmarks.measurement import median_ratio, say
 from examples.benchmarks.outcome import Outcome, Target, arguments, show
 from examples.benchmarks.quickstart_run import FILL, LOOP_ONLY, Rows, run_quickstart
+from examples.benchmarks.quiet import run_quietly
 
 SYNCHRONOUS, ASYNCHRONOUS = "synchronous (η = 0)", "asynchronous (η = 1)"
 CASES = {
@@ -111,4 +112,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_quietly(main)

@@ -21,6 +21,7 @@ from configs.actor_schema import ActorConfig
 from examples.benchmarks.measurement import median_ratio, say, seconds_by_case
 from examples.benchmarks.outcome import Outcome, Target, arguments, compute_options, show
 from examples.benchmarks.peak_memory import Rise, in_own_process, measured
+from examples.benchmarks.quiet import own_stdout, run_quietly
 
 HIDDEN_SIZES = {1_000: 128, 49_152: 576, 151_936: 896}  # by vocabulary
 WAYS = ("full", "chunked")
@@ -108,7 +109,7 @@ def main() -> None:
     if options.case is not None:
         way, (vocabulary, tokens, chunk, threads) = options.case[0], map(int, options.case[1:])
         torch.set_num_threads(threads)
-        print(json.dumps(peak_extra(way, vocabulary, tokens, chunk)))
+        print(json.dumps(peak_extra(way, vocabulary, tokens, chunk)), file=own_stdout())
         return
     torch.set_num_threads(options.threads)
     rows: list[dict[str, Any]] = []
@@ -139,4 +140,4 @@ def outcome(rows: list[dict[str, Any]], options: argparse.Namespace) -> Outcome:
 
 
 if __name__ == "__main__":
-    main()
+    run_quietly(main)

@@ -2,9 +2,10 @@
 
 import gc
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+
+from examples.benchmarks.quiet import own_stderr
 
 # `cpu` counts the seconds that this process computed, all threads together: on a machine that others use as well, and
 # with one thread, it is what a quiet machine's wall clock would show.
@@ -15,7 +16,7 @@ _STARTED = time.monotonic()
 
 def say(text: str) -> None:
     """One line of progress, with the seconds since the benchmark began, beside the figures' own output."""
-    print(f"{time.monotonic() - _STARTED:5.0f} s  {text}", file=sys.stderr, flush=True)
+    print(f"{time.monotonic() - _STARTED:5.0f} s  {text}", file=own_stderr(), flush=True)
 
 
 def seconds_by_case(

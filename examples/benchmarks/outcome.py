@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+
+from examples.benchmarks.quiet import own_stdout
+from pipeline.fitting_table import FittingTable
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ def compute_options(parser: argparse.ArgumentParser) -> None:
 
 def show(outcome: Outcome, json_path: Path | None) -> None:
     """Print the table and the targets, and write the JSON file where one is asked for."""
-    console = Console(width=None if os.isatty(1) else 140)
+    out = own_stdout()
+    console = Console(file=out, width=None if out.isatty() else 140)
     console.print(_table(outcome))
     for target in outcome.targets:
         bound = "at least" if target.at_least else "at most"
@@ -86,11 +89,9 @@ def show(outcome: Outcome, json_path: Path | None) -> None:
         json_path.write_text(json.dumps(outcome.to_json(), indent=1) + "\n")
 
 
-def _table(outcome: Outcome) -> Table:
-    table = Table(title=outcome.title, title_justify="left")
+def _table(outcome: Outcome) -> FittingTable:
     columns: Sequence[str] = list(outcome.rows[0])
-    for column in columns:
-        table.add_column(column, justify="right" if isinstance(outcome.rows[0][column], int | float) else "left")
+    table = FittingTable(columns, outcome.title, numbers=True)
     for row in outcome.rows:
         table.add_row(*(_cell(row[column]) for column in columns))
     return table

@@ -17,6 +17,7 @@ from transformers import AutoConfig
 from configs.actor_schema import ActorConfig
 from examples.benchmarks.measurement import median_ratio, seconds_by_case
 from examples.benchmarks.outcome import Outcome, Target, arguments, compute_options, show
+from examples.benchmarks.quiet import run_quietly
 from examples.benchmarks.training_cases import (
     SHAPES,
     VERSION,
@@ -81,4 +82,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_quietly(main)

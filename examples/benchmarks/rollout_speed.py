@@ -19,6 +19,7 @@ from typing import Any
 from configs.schema import Config
 from examples.benchmarks.measurement import median_ratio
 from examples.benchmarks.outcome import Outcome, Target, arguments, show
+from examples.benchmarks.quiet import run_quietly
 from examples.benchmarks.sampler_cases import published, quickstart_config, quickstart_prompts
 from examples.benchmarks.training_cases import join_alone, make_trainer
 from rollout.request_seed import request_seed
@@ -144,4 +145,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_quietly(main)

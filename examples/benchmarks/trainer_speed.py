@@ -23,6 +23,7 @@ from actor.packing import pack
 from configs.actor_schema import ActorConfig
 from examples.benchmarks.measurement import median_ratio, seconds_by_case
 from examples.benchmarks.outcome import Outcome, Target, arguments, compute_options, show
+from examples.benchmarks.quiet import run_quietly
 from examples.benchmarks.training_cases import (
     SHAPES,
     VERSION,
@@ -125,4 +126,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_quietly(main)

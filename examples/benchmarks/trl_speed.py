@@ -22,6 +22,7 @@ from configs.schema import Config
 from examples.benchmarks.measurement import median_ratio, say
 from examples.benchmarks.outcome import Outcome, Target, arguments, show
 from examples.benchmarks.quickstart_run import FILL, LOOP_ONLY, last_lines, run_limited, run_quickstart
+from examples.benchmarks.quiet import run_quietly
 from examples.benchmarks.sampler_cases import quickstart_config, quickstart_prompts
 from examples.benchmarks.trl_environment import environment, process_variables
 from rollout.engines.location import EnvironmentFolder
@@ -169,4 +170,4 @@ def notes() -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run_quietly(main)

@@ -23,6 +23,7 @@ import torch
 from actor.trainer import Trainer
 from configs.schema import Config
 from examples.benchmarks.outcome import Outcome, arguments, show
+from examples.benchmarks.quiet import run_quietly
 from examples.benchmarks.sampler_cases import published, quickstart_config, random_prompts
 from examples.benchmarks.training_cases import join_alone, make_trainer
 from rollout.types import Prompt, Sampling, UpdateReport
@@ -145,4 +146,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_quietly(main)

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from pipeline.ablation.result import VariantResult, run_result, variant_result
 from pipeline.ablation.spec import AblationSpec, Variant
 from pipeline.ablation.table import HEADER, table_rows, to_csv, to_json, to_markdown
+from pipeline.fitting_table import FittingTable
 from pipeline.job_queue import Job, JobQueue
 from pipeline.job_settings import check_settings
 from pipeline.json_lines import finite
@@ -41,7 +41,7 @@ class Ablation:
 
     def failed(self) -> list[str]:
         """A sentence for each run that failed."""
-        return [f"{j.variant}, seed {j.seed}: {j.state()}" for j in self._jobs if j.failed]
+        return [f"{j.variant}, seed {j.seed}: {j.why_unfinished()}" for j in self._jobs if j.failed]
 
     def results(self) -> list[VariantResult]:
         """Variants with at least one finished run, in the grid's order."""
@@ -63,9 +63,9 @@ class Ablation:
         return results
 
 
-def final_table(results: list[VariantResult]) -> Table:
+def final_table(results: list[VariantResult]) -> FittingTable:
     """The document's table for the console."""
-    table = Table(*HEADER)
+    table = FittingTable(HEADER)
     for row in table_rows(results):
         table.add_row(*row.cells())
     return table

@@ -25,10 +25,9 @@ def ablate(
     Example: proxrl ablate -c configs/ablate/prox_logp_method.yaml --out runs/prox train.total_steps=20
     """
     with one_sentence():
-        from rich.console import Console
-
         from pipeline.ablation.runner import Ablation, final_table
         from pipeline.ablation.spec import load_spec
+        from pipeline.fitting_table import plain_console
         from pipeline.hardware import check_hardware
         from pipeline.model_folder import check_model_folder
 
@@ -37,12 +36,12 @@ def ablate(
             job = load_config(spec.config, [*spec.overrides, *variant.overrides])
             check_hardware(job)
             check_model_folder(job)
-        console = Console()
+        console = plain_console()
         ablation = Ablation(spec, out, jobs, console)
         results = ablation.run()
         if results:
             console.print(final_table(results))
-            console.print(f"{out}/ablation.md, ablation.csv, ablation.json", highlight=False)
+            console.print(f"{out}/ablation.md, ablation.csv, ablation.json")
         if failed := ablation.failed():
             raise RunFailed("; ".join(failed) + "; the same command runs these again")
 

@@ -35,13 +35,12 @@ def doctor(
             raise ValueError("name one job with --config FILE, or two with --compare A.yaml B.yaml")
         paths = compare or (config,)
         loaded = [load_config(path, overrides or []) for path in paths]
-        from rich.console import Console
-
         from pipeline.doctor.console import show_outcome, show_verdict
         from pipeline.doctor.examine import CouldNotRun, examine
         from pipeline.doctor.report import write_comparison, write_report
+        from pipeline.fitting_table import plain_console
 
-        console, examinations = Console(), []
+        console, examinations = plain_console(), []
         for label, job in zip("ab", loaded, strict=False):
             folder = out / label if compare else out
             console.print(f"{job.run.name}: starting the engine and the trainer (about a minute on a CPU)")
@@ -51,7 +50,8 @@ def doctor(
                 typer.echo(f"error: {failure}", err=True)
                 raise typer.Exit(EXIT_REFUSED) from None
             show_outcome(console, examinations[-1].verdicts)
-            console.print(f"{write_report(examinations[-1], folder)}  ({examinations[-1].seconds:.0f} s)")
+            page = write_report(examinations[-1], folder)
+            console.print(f"{page}  ({examinations[-1].seconds:.0f} s)")
         if compare:
             console.print(str(write_comparison(examinations, out, console)))
         if any(v.state == "failed" for e in examinations for v in e.verdicts):

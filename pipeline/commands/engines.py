@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
+from pipeline.fitting_table import FittingTable, plain_console
 from pipeline.user_errors import one_sentence
 from rollout.engines.create import CreationFailed
 from rollout.engines.create import create as create_environment
@@ -36,7 +35,7 @@ def create(name: Name, cpu: OnCpu = False, gpu: OnGpu = False, recreate: Recreat
 
     Example: proxrl engines create vllm-0.8.5 --cpu
     """
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain_console()
     with one_sentence():
         if cpu and gpu:
             raise ValueError("--cpu and --gpu were both given; give one of them.")
@@ -54,8 +53,8 @@ def list_engines() -> None:
 
     Example: proxrl engines list
     """
-    console = Console(highlight=False, soft_wrap=True)
-    table = Table("environment", "rollout.engine", "state", "versions", box=None, pad_edge=False)
+    console = plain_console()
+    table = FittingTable(("environment", "rollout.engine", "state", "versions"))
     for spec in SPECS:
         table.add_row(f"{spec.name} --{spec.device}", _engine(spec), *_state(spec))
     console.print(table)

@@ -45,13 +45,12 @@ def evaluate(
     Example: proxrl eval runs/quickstart-seed1 --samples 8 --k 1,4,8
     """
     with one_sentence():
-        from rich.console import Console
-
         from pipeline.evaluate.report import figures_table
         from pipeline.evaluate.run import Measure, evaluate_target
         from pipeline.evaluate.target import resolve_target
+        from pipeline.fitting_table import plain_console
 
-        console = Console()
+        console = plain_console()
         found = resolve_target(target, config, overrides or [])
         folder = out or Path("eval") / found.name
         measure = Measure(samples, _numbers(k) or sorted({1, samples}), temperature, strict, correct_at)
@@ -59,7 +58,7 @@ def evaluate(
         console.print(figures_table(evaluated))
         if failed := evaluated.num_rewards_failed:
             console.print(f"{failed} rewards failed; these answers are left out, see {folder}/completions.jsonl")
-        console.print(f"{len(evaluated.problems)} problems; {folder}/eval.json, wrong.md", highlight=False)
+        console.print(f"{len(evaluated.problems)} problems; {folder}/eval.json, wrong.md")
 
 
 def _numbers(text: str) -> list[int]:

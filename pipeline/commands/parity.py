@@ -24,14 +24,13 @@ def parity(
     Example: proxrl parity --config configs/parity/cpu.yaml --out runs/parity
     """
     with one_sentence():
-        from rich.console import Console
-
+        from pipeline.fitting_table import plain_console
         from pipeline.parity.report import write_study
         from pipeline.parity.runner import check_ready, prepare, require_begun, run_study, study_jobs
         from pipeline.parity.spec import load_spec
-        from pipeline.parity.verdicts import final_is_inside
+        from pipeline.parity.verdicts import final_is_inside, not_compared, verdict
 
-        console = Console()
+        console = plain_console()
         spec = load_spec(config, overrides or [])
         if report_only:
             jobs = study_jobs(spec, out)
@@ -42,10 +41,7 @@ def parity(
             jobs = run_study(spec, out, console)
         command = " ".join(["proxrl parity --config", str(config), "--out", str(out), *(overrides or [])])
         result, page = write_study(spec, jobs, out, command)
-        inside = final_is_inside(result)
-        final = spec.of_role("final")[0].name
-        verdict = {True: "lies in", False: "leaves", None: "cannot yet be placed in or out of"}[inside]
-        console.print(f"{final} {verdict} the band of {spec.reference.name}")
-        console.print(str(page))
-        if not inside or any(j.failed for j in jobs):
+        for sentence in [*not_compared(result), verdict(result), str(page)]:
+            console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        if not final_is_inside(result) or any(j.failed for j in jobs):
             raise typer.Exit(EXIT_OUTSIDE)

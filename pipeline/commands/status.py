@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from pipeline.duration import duration
+from pipeline.fitting_table import FittingTable, plain_console
 from pipeline.user_errors import one_sentence
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ def status(runs: Runs, as_json: AsJson = False) -> None:
     elif len(found) == 1:
         print("\n".join(status_lines(found[0])))
     else:
-        show_table(found, Console(highlight=False))
+        show_table(found, plain_console())
 
 
 def show_table(statuses: Sequence["RunStatus"], console: Console) -> None:
     """A row a run, and below the table the alarms of each."""
-    table = Table("run", "state", "step", "reward", "held-out reward", "time left")
+    table = FittingTable(("run", "state", "step", "reward", "held-out reward", "time left"))
     for run in statuses:
         total = "" if run.total_steps is None else f" of {run.total_steps}"
         left = None if run.time_left_s is None else duration(run.time_left_s)
@@ -50,7 +50,7 @@ def show_table(statuses: Sequence["RunStatus"], console: Console) -> None:
     console.print(table)
     for run in statuses:
         for alarm in run.alarms:
-            console.print(f"{run.name}: {alarm}", soft_wrap=True, markup=False)
+            console.print(f"{run.name}: {alarm}")
 
 
 def status_lines(status: "RunStatus") -> list[str]:

@@ -15,6 +15,7 @@ def show_verdict(console: Console, verdict: Verdict) -> None:
     console.print(
         f"{MARKS[verdict.state]}  {verdict.rung:<24}{measured(verdict):<22}  [dim]{_plain(verdict.note)}[/]",
         highlight=False,
+        markup=True,
         soft_wrap=True,
     )
 

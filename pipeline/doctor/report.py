@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from pipeline.doctor.console import MARKS, measured
 from pipeline.doctor.examine import Examination
 from pipeline.doctor.ladder import first_cause
 from pipeline.doctor.page import comparison_page, page
+from pipeline.fitting_table import FittingTable
 from pipeline.run_folder import write_json
 
 
@@ -25,9 +26,9 @@ def write_report(examination: Examination, folder: Path) -> Path:
 
 def write_comparison(examinations: Sequence[Examination], folder: Path, console: Console) -> Path:
     """Both examinations side by side, on the terminal and as a page above their folders."""
-    table = Table("rung", *(f"{'AB'[i]}: {e.name}" for i, e in enumerate(examinations)))
+    table = FittingTable(["rung", *(f"{'AB'[i]}: {e.name}" for i, e in enumerate(examinations))])
     for verdicts in zip(*(e.verdicts for e in examinations), strict=True):
-        table.add_row(verdicts[0].rung, *(f"{MARKS[v.state]} {measured(v)}" for v in verdicts))
+        table.add_row(verdicts[0].rung, *(Text.from_markup(f"{MARKS[v.state]} {measured(v)}") for v in verdicts))
     table.add_row("mean |δ|", *(f"{e.figures.mean_abs:.2e}" for e in examinations))
     console.print(table)
     write_json(folder / "doctor.json", {"AB"[i]: plain(e) for i, e in enumerate(examinations)})

@@ -7,9 +7,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from rich.table import Table
-
 from pipeline.evaluate.answers import Figures, Problem
+from pipeline.fitting_table import FittingTable
 from pipeline.json_lines import finite
 from pipeline.run_folder import write_json
 
@@ -76,10 +75,10 @@ def _quoted(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.splitlines() or [""])
 
 
-def figures_table(evaluated: Evaluated) -> Table:
+def figures_table(evaluated: Evaluated) -> FittingTable:
     """One row a scoring, one column a k."""
     ks = list(next(iter(evaluated.figures.values())).pass_at)
-    table = Table("scoring", "mean reward", *(f"pass@{k} (95 %)" for k in ks))
+    table = FittingTable(["scoring", "mean reward", *(f"pass@{k} (95 %)" for k in ks)])
     for name, f in evaluated.figures.items():
         table.add_row(name, f"{f.reward:.3f}", *(f.pass_at[k].percent() for k in ks))
     return table

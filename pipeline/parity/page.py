@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pipeline.parity.panels import PANELS, Figure
 from pipeline.parity.results import StudyResult, VariantResult
-from pipeline.parity.verdicts import claims, contributions, final_is_inside
+from pipeline.parity.verdicts import claims, contributions, final_is_inside, not_compared, verdict
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -48,14 +48,11 @@ def study_page(result: StudyResult, figures: Sequence[tuple[Figure, Path]], comm
 
 
 def _verdict(result: StudyResult) -> str:
-    final = result.spec.of_role("final")[0].name
-    inside = final_is_inside(result)
-    text = {
-        True: f"{final} lies in the band of the reference {result.spec.reference.name} in every judged metric.",
-        False: f"{final} leaves the band of the reference {result.spec.reference.name}.",
-        None: f"Whether {final} lies in the reference's band cannot be told yet: runs are missing.",
-    }[inside]
-    return f'<p class="verdict {YES_NO[inside][1]}">{escape(text)}</p>'
+    text = f'<p class="verdict {YES_NO[final_is_inside(result)][1]}">{escape(verdict(result))}</p>'
+    if missing := not_compared(result):
+        rows = "".join(f"<li>{escape(sentence)}</li>" for sentence in missing)
+        text += f"<p>Not compared, since a run of it is missing:</p><ul>{rows}</ul>"
+    return text
 
 
 def _distance_text(result: StudyResult) -> str:

@@ -12,7 +12,7 @@ from pipeline.parity.plots import draw_figures
 from pipeline.parity.results import StudyResult, study_result
 from pipeline.parity.runner import skipped
 from pipeline.parity.spec import ParitySpec
-from pipeline.parity.verdicts import claims, final_is_inside
+from pipeline.parity.verdicts import claims, final_is_inside, not_compared
 from pipeline.run_folder import write_json
 
 
@@ -31,6 +31,7 @@ def write_study(spec: ParitySpec, jobs: Sequence[Job], root: Path, command: str)
 def _plain(result: StudyResult) -> dict[str, object]:
     return {
         "final_is_inside": final_is_inside(result),
+        "not_compared": not_compared(result),
         "limit": result.spec.limit,
         "distances": {
             f"{variant}/{panel}": asdict(d) | {"inside": d.inside} for (variant, panel), d in result.distances.items()

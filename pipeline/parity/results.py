@@ -22,6 +22,7 @@ class VariantResult:
     raw_means: dict[str, float]  # panel → mean over seeds and steps, not smoothed
     eval_rewards: tuple[float, ...]  # after training, a finished seed each
     num_finished: int
+    unfinished: tuple[str, ...]  # a sentence for each run that failed or has not finished
     versions: dict[str, Any]  # of the first finished run: what it ran on
     skipped: str | None = None  # why it was not run
 
@@ -29,10 +30,15 @@ class VariantResult:
     def has_curves(self) -> bool:
         return any(self.curves.values())
 
+    @property
+    def compared(self) -> bool:
+        """Only a variant whose every run finished is judged; curves of part of its runs are merely drawn."""
+        return self.has_curves and not self.unfinished
+
 
 @dataclass(frozen=True)
 class StudyResult:
-    """All variants in the study's order, and distances by variant and panel."""
+    """All variants in the study's order, and distances by variant and panel of those that are compared."""
 
     spec: ParitySpec
     variants: tuple[VariantResult, ...]
@@ -54,7 +60,7 @@ def study_result(spec: ParitySpec, jobs: Sequence[Job], skipped: dict[str, str])
     for result in variants:
         for panel in PANELS:
             theirs, ours = reference.curves[panel.key], result.curves[panel.key]
-            if len(theirs) >= 2 and ours and result is not reference:
+            if reference.compared and result.compared and theirs and ours and result is not reference:
                 distances[result.variant.name, panel.key] = distance(ours, theirs, spec.limit)
     return StudyResult(spec, variants, distances)
 
@@ -72,6 +78,7 @@ def _variant_result(
         raw_means={key: mean_of_seeds(curves) for key, curves in raw.items()},
         eval_rewards=tuple(s["eval_after"]["eval/reward"] for s in finished if s.get("eval_after")),
         num_finished=len(finished),
+        unfinished=tuple(f"{j.variant}, seed {j.seed}: {why}" for j in ours if (why := j.why_unfinished())),
         versions=finished[0].get("versions", {}) if finished else {},
         skipped=skipped,
     )

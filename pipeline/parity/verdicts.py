@@ -39,12 +39,30 @@ def final_is_inside(result: StudyResult) -> bool | None:
     return None if any(v is None for v in verdicts) else True
 
 
+def verdict(result: StudyResult) -> str:
+    """`final_is_inside` in a sentence; where it is unknown, why."""
+    final, reference = result.spec.of_role("final")[0].name, result.reference
+    inside = final_is_inside(result)
+    if inside is None:
+        unfinished = [v.variant.name for v in (result.of(final), reference) if not v.compared]
+        why = f"not every run of {' and '.join(unfinished)} finished" if unfinished else "a metric was not recorded"
+        return f"Whether {final} lies in the band of the reference {reference.variant.name} cannot be told: {why}."
+    if inside:
+        return f"{final} lies in the band of the reference {reference.variant.name} in every judged metric."
+    return f"{final} leaves the band of the reference {reference.variant.name}."
+
+
+def not_compared(result: StudyResult) -> list[str]:
+    """A sentence for each run that failed or has not finished, whose variant is therefore not judged."""
+    return [sentence for variant in result.variants for sentence in variant.unfinished]
+
+
 def contributions(result: StudyResult) -> list[Contribution]:
-    """Each link of the chain initial → repairs → final against the one before it."""
-    chain = [v for v in result.spec.chain if result.of(v.name).has_curves]
+    """Each link of the chain initial → repairs → final against the one before it, where both are compared."""
     return [
         Contribution(after, _distances(result, before.name), _distances(result, after.name))
-        for before, after in itertools.pairwise(chain)
+        for before, after in itertools.pairwise(result.spec.chain)
+        if result.of(before.name).compared and result.of(after.name).compared
     ]
 
 
@@ -75,10 +93,9 @@ def _centres(result: StudyResult) -> Claim:
     initial, repairs = result.spec.of_role("initial"), result.spec.of_role("repair")
     if not initial or not repairs:
         return Claim(text, None, "the study has no first attempt or no repair")
-    before = result.of(initial[0].name).raw_means["ratio"]
-    after = result.of(repairs[0].name).raw_means["ratio"]
-    reference = result.reference.raw_means["ratio"]
-    if any(math.isnan(v) for v in (before, after, reference)):
+    needed = (result.of(initial[0].name), result.of(repairs[0].name), result.reference)
+    before, after, reference = (v.raw_means["ratio"] for v in needed)
+    if any(math.isnan(v.raw_means["ratio"]) or not v.compared for v in needed):
         return Claim(text, None, "not measured yet")
     measured = f"mean of (ratio − 1) × 10,000: {before:.4g} before, {after:.4g} after, reference {reference:.4g}"
     return Claim(text, abs(after - reference) <= CENTRED * abs(before - reference), measured)

@@ -8,7 +8,7 @@ from configs.errors import refused
 from configs.pinned import KWARGS_KEY, merge_engine_args
 from configs.schema import Config
 from rollout.engines.rope_overrides import rope_overrides
-from rollout.vllm_args import derived_args
+from rollout.vllm_args import derived_args, whole_prompts
 
 # Arguments that an engine has no name for because it does only one thing: their one value there.
 V0_ALWAYS: dict[str, Any] = {"logprobs_mode": "processed_logprobs", "async_scheduling": False}
@@ -28,7 +28,7 @@ def v1_0181_arguments(config: Config, on_cpu: bool, model_json: Mapping[str, Any
     """For vLLM 0.18.1; an argument set to null is left to the engine's own default."""
     derived = derived_args(config) | {"worker_extension_cls": "rollout.engines.worker_v1_0181.WorkerV1"}
     if on_cpu:
-        derived |= {"enforce_eager": True}
+        derived |= {"enforce_eager": True} | whole_prompts(config)
     return _split(derived | merge_engine_args(config.rollout), rope_overrides(model_json, config.model.path))
 
 
@@ -52,6 +52,8 @@ def v0_085_arguments(config: Config, on_cpu: bool, model_json: Mapping[str, Any]
         "disable_async_output_proc": True,
         "enforce_eager": on_cpu,
     }
+    if on_cpu:
+        derived |= whole_prompts(config)
     return _split(derived | merged, rope_overrides(model_json, config.model.path))
 
 

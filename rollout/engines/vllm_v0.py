@@ -10,6 +10,7 @@ from rollout.engines.v0_loop import V0Loop
 from rollout.engines.v0_sampling import v0_sampling_params, v0_score_params
 from rollout.errors import EngineUnusable
 from rollout.types import Completion, Sampling
+from rollout.vllm_args import require_whole_prompts
 
 CLOSE_TIMEOUT_S = 5.0
 
@@ -28,7 +29,14 @@ class VllmV0Engine(EarlierEngine):
         require_known(arguments.args, EngineArgs, "vLLM 0.8.5")
         self.engine_args, self._float32_head = arguments.args, arguments.float32_head
         args = EngineArgs(**self.engine_args)
-        loop = V0Loop(lambda: LLMEngine.from_engine_args(args), self.version)
+
+        def build() -> Any:
+            engine = LLMEngine.from_engine_args(args)
+            if on_cpu:
+                require_whole_prompts(engine.vllm_config)
+            return engine
+
+        loop = V0Loop(build, self.version)
         loop.start()
         self._llm = loop
 

@@ -11,6 +11,7 @@ from rollout.engines.finished_output import FinishedOutput
 from rollout.engines.v1_0181_updates import PausableV1
 from rollout.engines.version_boundaries import Span, VersionBoundaries
 from rollout.types import Completion, Sampling
+from rollout.vllm_args import require_whole_prompts
 
 ABORTED = "abort"
 
@@ -33,6 +34,8 @@ class VllmV1Engine0181(EarlierEngine):
         llm = AsyncLLM.from_engine_args(AsyncEngineArgs(**self.engine_args))
         sync = self._config.rollout.weight_sync
         self._llm = PausableV1(llm, self._boundaries, sync.pause_mode, sync.clear_cache)
+        if on_cpu:
+            require_whole_prompts(llm.vllm_config)
 
     async def generate(self, request_id: str, prompt_token_ids: Sequence[int], sampling: Sampling) -> Completion:
         from rollout.vllm_sampling import to_completion

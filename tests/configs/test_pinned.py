@@ -17,14 +17,30 @@ PINNED = {
 }
 
 
-def rollout(allow: tuple[str, ...] = (), **kwargs: object) -> RolloutConfig:
-    config = RolloutConfig(allow_disagreement=list(allow))
+CURRENT, EARLIER = "vllm-v1", "vllm-0.18.1-v1"
+
+
+def rollout(allow: tuple[str, ...] = (), engine: str = EARLIER, **kwargs: object) -> RolloutConfig:
+    config = RolloutConfig(allow_disagreement=list(allow), engine=engine)
     config.vllm_config.vllm_kwargs = dict(kwargs)
     return config
 
 
 def test_without_user_arguments_the_pinned_ones_are_used() -> None:
     assert merge_engine_args(rollout()) == PINNED
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"disable-cascade-attn": True}])
+def test_an_engine_without_cascade_attention_is_not_told_to_disable_it(kwargs: dict[str, object]) -> None:
+    config = rollout(engine=CURRENT)
+    config.vllm_config.vllm_kwargs = kwargs
+    assert merge_engine_args(config) == {k: v for k, v in PINNED.items() if k != "disable_cascade_attn"}
+
+
+def test_what_has_no_effect_on_an_engine_is_refused_even_where_it_is_allowed() -> None:
+    config = rollout(("disable_cascade_attn",), CURRENT, disable_cascade_attn=False)
+    with pytest.raises(ConfigError, match="disable_cascade_attn=false has no effect on vllm-v1; leave it out"):
+        merge_engine_args(config)
 
 
 def test_dashes_become_underscores_and_the_users_arguments_win() -> None:

@@ -15,11 +15,12 @@ from tests.docs.page_commands import PAGES, PROXRL, ROOT, SOURCES, Command, comm
 from tests.pipeline.test_cli import all_commands
 
 COMMANDS_TEST = "tests/integration/test_commands.py"
+JOBS_TEST = "tests/jobs/test_readme_jobs.py"
 # Command → the file of a test that runs it, and what of it stands there.
 RUN_BY = {
     "proxrl train": ("tests/integration/test_loop.py", '"train"'),
     "proxrl eval": (COMMANDS_TEST, '"eval"'),
-    "proxrl ablate": (COMMANDS_TEST, '"ablate"'),
+    "proxrl ablate": (JOBS_TEST, 'written("proxrl ablate")'),
     "proxrl report": (COMMANDS_TEST, '"report"'),
     "proxrl status": (COMMANDS_TEST, '"status"'),
     "proxrl audit": (COMMANDS_TEST, '"audit"'),
@@ -27,7 +28,8 @@ RUN_BY = {
     "proxrl config": ("tests/pipeline/test_cli.py", '"config"'),
     "proxrl replay": ("tests/integration/test_replay.py", '"replay", str(saved)'),
     "proxrl engines list": ("tests/docs/test_commands.py", '"engines", "list"'),
-    "proxrl parity": ("tests/pipeline/parity/test_study_page.py", '"parity"'),
+    "proxrl parity": (JOBS_TEST, 'written("proxrl parity")'),
+    "proxrl engines create": (JOBS_TEST, 'written("proxrl engines create")'),
     "ray start": ("tests/integration/test_cluster.py", '"start"'),
     "make quickstart": (COMMANDS_TEST, "examples.quickstart.quickstart"),
     "make env": (".ci/run", "make env"),
@@ -36,9 +38,11 @@ RUN_BY = {
     "make typecheck": (".ci/run", "make typecheck"),
     "make test-fast": (".ci/run", "make test"),
     "make faults": (".ci/run", "make faults"),
+    "make jobs": (".ci/run", "make jobs"),
+    "make smollm2": (JOBS_TEST, 'written("make smollm2")'),
     "make docs": ("tests/docs/test_docs.py", '"mkdocs", "build"'),
     "make bench": (COMMANDS_TEST, "rollout_speed"),
-    "python examples/math/gsm8k_rl.py": ("tests/pipeline/test_cli.py", '"examples/math/gsm8k_rl.py"'),
+    "python examples/math/gsm8k_rl.py": (JOBS_TEST, 'written("python examples/math/gsm8k_rl.py"'),
     "python examples/own_reward/own_reward.py": (COMMANDS_TEST, "examples/own_reward/own_reward.py"),
     "python -m examples.benchmarks.trainer_speed": ("tests/examples/test_benchmarks.py", '"trainer_speed"'),
     "python -m examples.benchmarks.prox_methods": ("tests/examples/test_benchmarks.py", '"prox_methods"'),
@@ -56,8 +60,6 @@ NOT_RUN = {
     "ray get-auth-token": "writes into the home folder",
     "docker": "needs a Docker daemon",
     "python3.11 -m venv": "is Python's own",
-    "make smollm2": "fetches a model",
-    "proxrl engines create": "fetches several GB; `make test-other-engines` tests what it makes",
 }
 GPU_NOTE = "GPU"
 

@@ -103,6 +103,35 @@ def test_the_memory_benchmark_measures_both_ways_alike():
         torch.testing.assert_close(full, chunked, atol=1e-6, rtol=1e-4)
 
 
+NOISY = """
+import os, subprocess, sys
+from examples.benchmarks.quiet import own_stderr, own_stdout, run_quietly
+def main():
+    print("figures", file=own_stdout())
+    print("progress", file=own_stderr())
+    print("a library's line")
+    subprocess.run(["sh", "-c", "echo a child; echo an error >&2"])
+    {end}
+run_quietly(main)
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "out", "errors"),
+    [
+        ("pass", 0, ["figures"], ["progress"]),
+        ("sys.exit(3)", 3, ["figures", "a library's line", "a child"], ["progress", "an error"]),
+        ("raise OSError(7)", 1, ["figures", "a library's line", "a child"], ["progress", "an error", "OSError: 7"]),
+    ],
+)
+def test_what_libraries_print_shows_only_when_a_benchmark_fails(end, code, out, errors):
+    run = subprocess.run([sys.executable, "-c", NOISY.format(end=end)], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == code
+    assert sorted(run.stdout.splitlines()) == sorted(out)
+    shown = [line for line in run.stderr.splitlines() if line in errors]
+    assert sorted(shown) == sorted(errors) and (code == 1 or shown == run.stderr.splitlines())
+
+
 @pytest.mark.engine
 @pytest.mark.parametrize("name", ["trainer_speed", "prox_methods"])
 def test_a_trainer_benchmark_runs_and_writes_its_figures(name, tmp_path):
@@ -110,5 +139,6 @@ def test_a_trainer_benchmark_runs_and_writes_its_figures(name, tmp_path):
     command = [sys.executable, "-m", f"examples.benchmarks.{name}", "--repeats", "1", "--sequences", "32"]
     run = subprocess.run([*command, "--json", str(out)], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
+    assert run.stderr == "" and run.stdout.startswith("Training step: 32 completions")  # no library's progress bars
     rows = json.loads(out.read_text())["rows"]
     assert len(rows) == {"trainer_speed": 4, "prox_methods": 10}[name] and all(row["seconds"] > 0 for row in rows)

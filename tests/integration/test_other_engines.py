@@ -13,6 +13,7 @@ import torch
 from configs.engines import ENGINES_ARE_V1
 from configs.schema import Config
 from rollout.types import Group, Prompt, Sampling, Trajectory
+from rollout.vllm_args import CPU_BATCHED_TOKENS
 from tests.integration.conftest import tiny_config
 from tests.integration.engine_actor import Worker, ray_of_our_own
 from tests.integration.publishing import PROBE, HfPolicy, largest_difference
@@ -24,6 +25,7 @@ PROMPT = Prompt("p", (5, 6, 7), "")
 AGREE = 1e-4
 LONG = Sampling(temperature=0.7, max_new_tokens=300)
 NUM_LONG = 6
+NUM_AT_ONCE = 128
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,7 @@ def cluster() -> Iterator[None]:
 def config_of(engine: str, model: Path) -> Config:
     config = tiny_config(model)
     config.rollout.engine = engine
+    config.rollout.max_concurrent_rollouts = NUM_AT_ONCE // config.rollout.sampling.n_samples
     config.rollout.vllm_config.use_v1 = ENGINES_ARE_V1[engine]
     return config
 
@@ -61,8 +64,8 @@ class Stage:
     def generate(self, sampling: Sampling, n: int = 1, name: str = "g") -> tuple[Trajectory, ...]:
         return self.finished(self.begin(sampling, n, name))
 
-    def begin(self, sampling: Sampling, n: int, name: str) -> Any:
-        return self.worker.begin("generate_group", name, PROMPT, 0, sampling, n, False)
+    def begin(self, sampling: Sampling, n: int, name: str, prompt: Prompt = PROMPT) -> Any:
+        return self.worker.begin("generate_group", name, prompt, 0, sampling, n, False)
 
     def finished(self, request: Any) -> tuple[Trajectory, ...]:
         group: Group = ray.get(request, timeout=300)
@@ -96,6 +99,14 @@ def test_greedy_tokens_are_the_models(stage: Stage) -> None:
         ids.append(int(stage.policy.logits(ids)[-1].argmax()))
     assert tuple(ids[len(PROMPT.token_ids) :]) == found.response_token_ids
     assert len(found.response_token_ids) == 40 or found.finish_reason == "stop"
+
+
+def test_prompts_of_more_tokens_than_a_step_takes_are_not_split(stage: Stage) -> None:
+    # On a CPU a request with a seed of its own kills the engine when its prompt is split over two steps.
+    prompt = Prompt("long", tuple(range(4, 64)), "")
+    found = stage.finished(stage.begin(Sampling(0.8, 2), NUM_AT_ONCE, "many", prompt))
+    assert len(prompt.token_ids) * NUM_AT_ONCE > CPU_BATCHED_TOKENS
+    assert len(found) == NUM_AT_ONCE and len({t.response_token_ids for t in found}) > 1
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import pipeline.job_queue
-from pipeline.job_queue import Job, JobQueue
+from pipeline.job_queue import LOG, Job, JobQueue
 from pipeline.run_folder import RunFolder
 
 FINISHES = "open('summary.json', 'w').write('{}')"
@@ -55,6 +55,21 @@ def test_a_run_that_fails_does_not_end_the_others(tmp_path):
     text = _run(jobs)
     assert [j.finished for j in jobs] == [True, False, True]
     assert f"failed, see {tmp_path / 'v1' / 'run.log'}" in text
+
+
+def test_the_reason_of_a_failure_is_the_last_sentence_of_its_last_attempt(tmp_path):
+    (job,) = _jobs(tmp_path, "raise SystemExit(1)")
+    log = tmp_path / "v0" / LOG
+    log.parent.mkdir()
+    old = "error: the first attempt\n"
+    log.write_text(f"{old}a line\nerror: an early one\nerror: no room\na last line\n")
+    assert job.why_unfinished() == "has not finished"
+    job.failed, job.log_start = True, len(old)
+    assert job.why_unfinished() == f"failed (no room; see {log})"
+    log.write_text(old)
+    assert job.why_unfinished() == f"failed (it gave no reason; see {log})"
+    job.folder.summary.write_text("{}")
+    assert job.why_unfinished() is None
 
 
 def test_a_finished_run_is_not_started_again(tmp_path):

@@ -1,8 +1,17 @@
+from types import SimpleNamespace
+
 import pytest
 
 from configs.errors import ConfigError
 from configs.schema import Config
-from rollout.vllm_args import KVShape, cpu_kv_cache_bytes, engine_args, max_model_len, num_sequences
+from rollout.vllm_args import (
+    KVShape,
+    cpu_kv_cache_bytes,
+    engine_args,
+    max_model_len,
+    num_sequences,
+    require_whole_prompts,
+)
 
 SHAPE = KVShape(num_layers=4, num_kv_heads=2, head_dim=32)
 
@@ -54,3 +63,29 @@ def test_user_keys_come_last_and_breaking_ones_are_refused():
     c.rollout.vllm_config.vllm_kwargs = {"enable-prefix-caching": True}
     with pytest.raises(ConfigError, match=r"enable.prefix.caching"):
         engine_args(c, SHAPE)
+
+
+def built(**scheduler: object) -> SimpleNamespace:
+    """An engine's own config, as it reads after vLLM built it."""
+    whole = {"enable_chunked_prefill": False, "max_num_batched_tokens": 4096, "long_prefill_token_threshold": 0}
+    return SimpleNamespace(
+        scheduler_config=SimpleNamespace(**whole | scheduler), model_config=SimpleNamespace(max_model_len=4096)
+    )
+
+
+def test_an_engine_that_keeps_prompts_whole_passes():
+    require_whole_prompts(built())
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "sentence"),
+    [
+        ({"enable_chunked_prefill": True}, "enable_chunked_prefill=true lets the engine split a prompt"),
+        ({"chunked_prefill_enabled": True}, "enable_chunked_prefill=true lets the engine split a prompt"),
+        ({"max_num_batched_tokens": 2048}, "max_num_batched_tokens=2048 lets .*; leave it out, or use 4096 or more"),
+        ({"long_prefill_token_threshold": 64}, "long_prefill_token_threshold=64 lets the engine split a prompt"),
+    ],
+)
+def test_an_engine_that_could_split_a_prompt_on_a_cpu_is_refused(scheduler, sentence):
+    with pytest.raises(ConfigError, match=sentence):
+        require_whole_prompts(built(**scheduler))

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
 from actor.interpolation import APPROXIMATIONS, CLOCKS, interpolation_weight
 from actor.metrics import Metrics, to_floats
@@ -29,6 +28,7 @@ from actor.trainer import Clock, Trainer, Work
 from configs.loader import load_config
 from examples.benchmarks.training_cases import join_alone
 from pipeline.batching import build_batch
+from pipeline.fitting_table import FittingTable
 from pipeline.json_lines import read_json_lines
 from pipeline.run_folder import RunFolder
 from pipeline.trajectory_log import read_groups
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             highlight=False,
             soft_wrap=True,
         )
-    table = Table(*header(), title="Mean |approximated − true| proximal log-probability per token")
+    table = FittingTable(header(), "Mean |approximated − true| proximal log-probability per token", numbers=True)
     for cells in rows(errors):
         table.add_row(*cells)
     console.print(table)

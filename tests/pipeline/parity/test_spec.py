@@ -1,5 +1,6 @@
 """Parity studies in YAML: the shipped ones resolve, broken ones are refused in a sentence."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,18 @@ def test_the_chain_takes_back_one_default_of_the_first_attempt_after_the_other(p
     assert [r.weight_sync.pause_mode for r in rollouts] == ["abort", "abort", "abort", "keep", "keep"]
     assert [kw.get("hf_overrides") == {"head_dtype": None} for kw in kwargs] == [True, True, True, True, False]
     assert [len(r.allow_disagreement) for r in rollouts] == [4, 3, 0, 0, 0]
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda p: p.stem)
+def test_no_other_preset_changes_a_shipped_study(path: Path, tmp_path: Path) -> None:
+    spec = load_spec(path, [])
+    for folder in ("configs", "examples"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    for preset in (p for p in tmp_path.rglob("*.yaml") if "parity" not in p.parts):
+        preset.write_text("rollout: {max_concurrent_rollouts: 999}\nmodel: {path: other}\n")
+    changed = load_spec(tmp_path / path.relative_to(ROOT), [])
+    for variant in spec.variants:
+        assert variant_config(changed, variant) == variant_config(spec, variant), variant.name
 
 
 def test_what_needs_a_gpu_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,9 @@
 
 import json
 import re
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +13,13 @@ import yaml
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.job_queue import Job
+from pipeline.job_queue import LOG, Job
 from pipeline.parity import runner
 from pipeline.parity.report import write_study
 from pipeline.parity.results import StudyResult
 from pipeline.parity.runner import study_jobs
 from pipeline.parity.spec import ParitySpec, load_spec
-from pipeline.parity.verdicts import claims, contributions, final_is_inside
+from pipeline.parity.verdicts import claims, contributions, final_is_inside, not_compared, verdict
 
 STEPS = 30
 VARIANTS = [
@@ -63,10 +66,17 @@ def write_run(job: Job, shifts: tuple[float, float], steps: int = STEPS, finishe
         job.folder.summary.write_text(json.dumps({"eval_after": {"eval/reward": 0.5}, "versions": versions}))
 
 
-def write_all(spec: ParitySpec, root: Path, shifts: dict[str, tuple[float, float]]) -> list[Job]:
+def write_all(
+    spec: ParitySpec, root: Path, shifts: dict[str, tuple[float, float]], failed: tuple[str, int] | None = None
+) -> list[Job]:
     jobs = study_jobs(spec, root)
     for job in jobs:
-        write_run(job, shifts[job.variant])
+        if (job.variant, job.seed) != failed:
+            write_run(job, shifts[job.variant])
+            continue
+        write_run(job, (5.0, 5.0), steps=3, finished=False)
+        (job.folder.root / LOG).write_text("a step\nerror: rollout worker 0: its engine died\n")
+        job.failed = True
     return jobs
 
 
@@ -125,7 +135,34 @@ def test_an_unfinished_study_has_a_page_and_no_verdict(study: tuple[ParitySpec, 
             write_run(job, (0.0, 0.0), steps=5, finished=False)
     result, page = write_study(spec, jobs, root, "")
     assert final_is_inside(result) is None
-    assert "cannot be told yet" in page.read_text()
+    assert "cannot be told: not every run of final and v0 finished" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("failed", "sentence", "lost"),
+    [
+        (("final", 1), "not every run of final finished", {("processed", "final")}),
+        (("final", 2), "not every run of final finished", {("processed", "final")}),
+        (("v0", 3), "not every run of v0 finished", {("first", "processed"), ("processed", "final")}),
+        (("processed", 1), "lies in the band of the reference v0", {("first", "processed"), ("processed", "final")}),
+    ],
+)
+def test_a_variant_of_which_a_run_failed_is_not_compared(
+    study: tuple[ParitySpec, Path], failed: tuple[str, int], sentence: str, lost: set[tuple[str, str]]
+) -> None:
+    """Though its first steps, far from the reference, are there."""
+    spec, root = study
+    jobs = write_all(spec, root, SHIFTS, failed)
+    result, page = write_study(spec, jobs, root, "")
+    assert final_is_inside(result) is (True if failed[0] == "processed" else None)
+    reason = f"{failed[0]}, seed {failed[1]}: failed (rollout worker 0: its engine died; see "
+    assert [s.startswith(reason) for s in not_compared(result)] == [True]
+    assert sentence in verdict(result) and sentence in page.read_text() and reason in page.read_text()
+    assert not any(failed[0] == "v0" or name == failed[0] for name, _ in result.distances)
+    links = {("first", "processed"), ("processed", "final")} - lost
+    assert {c.variant.name for c in contributions(result) if c.after} == {after for _, after in links}
+    told = {c.text: c for c in claims(result)}["final stays in the reference's band: clip"]
+    assert told.holds is (True if failed[0] == "processed" else None)
 
 
 @pytest.mark.parametrize(("final_shift", "code"), [(0.0, 0), (0.3, 1)])
@@ -146,3 +183,30 @@ def test_a_page_of_a_study_that_has_not_begun_is_refused(study: tuple[ParitySpec
     assert refused.exit_code == 2
     assert refused.stderr == f"error: {root} holds no step of this study; run it first, or name its folder with --out\n"
     assert not root.exists()
+
+
+def test_the_command_says_which_run_failed_and_why(
+    study: tuple[ParitySpec, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, root = study
+    write_all(spec, root, SHIFTS, failed=("final", 1))
+    monkeypatch.setattr(runner, "check_ready", lambda spec: None)
+    monkeypatch.setattr(runner, "prepare", lambda spec, console: None)
+    monkeypatch.setattr(Job, "start", fails_with("rollout worker 0 [CPU]: its engine died"))
+    ended = CliRunner().invoke(app, ["parity", "--config", str(tmp_path / "study.yaml"), "--out", str(root)])
+    assert ended.exit_code == 1
+    told = ended.output.splitlines()
+    log = root / "final" / "seed-1" / LOG
+    assert f"final, seed 1: failed (rollout worker 0 [CPU]: its engine died; see {log})" in told, ended.output
+    judged = "Whether final lies in the band of the reference v0 cannot be told: not every run of final finished."
+    assert judged in told and "leaves" not in ended.output
+
+
+def fails_with(reason: str) -> Callable[[Job], None]:
+    """A stand-in for `Job.start`: a process that says `reason` and ends with code 1."""
+
+    def start(job: Job) -> None:
+        (job.folder.root / LOG).write_text(f"error: {reason}\n")
+        job.process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(1)"])
+
+    return start

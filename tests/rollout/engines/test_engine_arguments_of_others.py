@@ -1,5 +1,6 @@
 """Engine arguments of vLLM 0.8.5 and 0.18.1, and the float32 head that they are given by us."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -8,7 +9,7 @@ import torch
 
 from configs.errors import ConfigError
 from configs.schema import Config
-from rollout.engines.arguments import require_known, v0_085_arguments, v1_0181_arguments
+from rollout.engines.arguments import EngineArguments, require_known, v0_085_arguments, v1_0181_arguments
 from rollout.engines.float32_head import install_float32_head, original_method, refresh_float32_head
 from rollout.engines.rope_overrides import rope_overrides
 
@@ -17,7 +18,7 @@ MODEL = {"vocab_size": 128, "rope_theta": 10000.0}
 
 def config(**kwargs: object) -> Config:
     made = Config()
-    made.model.path = "somewhere"
+    made.model.path, made.rollout.engine = "somewhere", "vllm-0.18.1-v1"
     made.rollout.vllm_config.vllm_kwargs = kwargs
     made.rollout.allow_disagreement = [
         "logprobs_mode",
@@ -34,6 +35,16 @@ def test_the_pinned_arguments_reach_0_18_1_and_the_head_is_ours() -> None:
     assert arguments.args["logprobs_mode"] == "processed_logprobs"
     assert arguments.args["enable_prefix_caching"] is False and arguments.args["async_scheduling"] is False
     assert arguments.args["worker_extension_cls"] == "rollout.engines.worker_v1_0181.WorkerV1"
+
+
+@pytest.mark.parametrize("arguments_of", [v1_0181_arguments, v0_085_arguments])
+def test_on_a_cpu_no_prompt_may_be_split(arguments_of: Callable[..., EngineArguments]) -> None:
+    made = config()
+    made.dataset.max_prompt_tokens, made.rollout.sampling.max_new_tokens = 5000, 1000
+    on_cpu = arguments_of(made, on_cpu=True, model_json=MODEL).args
+    assert on_cpu["enable_chunked_prefill"] is False and on_cpu["max_num_batched_tokens"] == 6000
+    on_gpu = arguments_of(made, on_cpu=False, model_json=MODEL).args
+    assert not {"enable_chunked_prefill", "max_num_batched_tokens"} & set(on_gpu)
 
 
 def test_null_leaves_an_argument_to_the_engine() -> None:
