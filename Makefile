@@ -7,7 +7,7 @@ SETUP_PYTHON := $(firstword $(foreach name,python3.11 python3,$(shell command -v
 SEED ?= 1
 OUT ?=
 SOAK_STEPS ?= 500
-FORMAT_PATHS := actor configs examples pipeline rollout scripts tests
+FORMAT_PATHS := actor benchmarks configs examples exchange pipeline rollout scripts tests
 
 # Tests use many small tensors, where a second thread per process costs more than it gains. No test may contact a hub.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1 DS_ACCELERATOR=cpu
@@ -73,7 +73,7 @@ docs: env ## generate the reference pages and build docs/ into site/
 BENCHMARKS := trainer_speed prox_methods rollout_speed weight_update
 
 bench: env ## run the quick benchmarks against their baselines (a few minutes; JSON in runs/bench)
-	@for name in $(BENCHMARKS); do $(PYTHON) -m examples.benchmarks.$$name --json runs/bench/$$name.json || exit 1; done
+	@for name in $(BENCHMARKS); do $(PYTHON) -m benchmarks.$$name --json runs/bench/$$name.json || exit 1; done
 
 clean: ## remove caches; keep runs, models and the environment
 	@rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info

@@ -9,8 +9,8 @@ import torch
 
 from actor.batch import Denominators, TrainSequence
 from actor.process_group import LOOPBACK, device, join, leave, open_meeting_point
-from configs.host_memory import give_back_when_due
 from configs.schema import Config
+from exchange.freed_memory import give_back_when_due
 
 _MIB = 1 << 20
 

@@ -1,0 +1,1 @@
+"""The run: what samples, scores, trains, publishes and records, and the commands around it."""

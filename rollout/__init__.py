@@ -1,0 +1,1 @@
+"""The sampler: a Ray actor around a vLLM engine, its data, rewards and weights."""

@@ -14,13 +14,7 @@ from importlib.metadata import version as distribution_version
 from typing import Any
 
 from configs.schema import Config
-from rollout.engine import Engine
-from rollout.engines.registry import make_engine
-from rollout.episodes import EpisodeContext, contained, resolve_episode, single_turn
-from rollout.request_seed import request_seed
-from rollout.reward_pool import RewardPool
-from rollout.tokenizer import load_tokenizer
-from rollout.types import (
+from exchange.types import (
     UNVERIFIED,
     Completion,
     Group,
@@ -31,6 +25,12 @@ from rollout.types import (
     UpdateReport,
     WeightUpdate,
 )
+from rollout.data.tokenizer import load_tokenizer
+from rollout.engines.engine import Engine
+from rollout.engines.registry import make_engine
+from rollout.engines.request_seed import request_seed
+from rollout.episodes.episodes import EpisodeContext, contained, resolve_episode, single_turn
+from rollout.rewards.pool import RewardPool
 
 
 class RolloutWorker:

@@ -9,12 +9,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from configs.assign import expected  # noqa: E402
+from configs.checks.pinned import AGREEMENT, PINNED_ENGINE_ARGS  # noqa: E402
+from configs.checks.ranges import ANY, RANGES  # noqa: E402
 from configs.errors import shown  # noqa: E402
 from configs.foreign_keys import FOREIGN_KEYS  # noqa: E402
 from configs.keys import Leaf, leaves  # noqa: E402
-from configs.pinned import AGREEMENT, PINNED_ENGINE_ARGS  # noqa: E402
-from configs.ranges import ANY, RANGES  # noqa: E402
+from configs.loading.assign import expected  # noqa: E402
 
 PAGE = ROOT / "docs" / "config.md"
 HEAD = """\

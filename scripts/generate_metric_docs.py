@@ -9,14 +9,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from pipeline.metric_catalogue import FAMILIES  # noqa: E402
-from pipeline.metric_docs import MetricDoc, MetricFamily  # noqa: E402
+from pipeline.metrics.catalogue import FAMILIES  # noqa: E402
+from pipeline.metrics.docs import MetricDoc, MetricFamily  # noqa: E402
 
 PAGE = ROOT / "docs" / "metrics.md"
 HEAD = """\
 # Metrics
 
-<!-- Written by scripts/generate_metric_docs.py from pipeline/metric_catalogue.py; edit that instead. -->
+<!-- Written by scripts/generate_metric_docs.py from pipeline/metrics/catalogue.py; edit that instead. -->
 
 One object a step in `RUN/metrics.jsonl`, with `step`, `version` (after the step), `time_s` (seconds since the process
 began) and the metrics below. A value that is not finite is written as `null`. `proxrl report` draws them, with the

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("actor", "configs", "examples", "pipeline", "rollout", "scripts")
+PACKAGES = ("actor", "benchmarks", "configs", "examples", "exchange", "pipeline", "rollout", "scripts")
 
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 # Arguments of a reward function, from a rollout worker to a process that it started, over a pipe between the two.
-MAY_IMPORT = {"rollout/reward_wire.py": {"pickle"}, "rollout/reward_worker.py": {"pickle"}}
+MAY_IMPORT = {"rollout/rewards/wire.py": {"pickle"}, "rollout/rewards/worker.py": {"pickle"}}
 LOADS_CODE = {
     "read_pickle": "pandas' pickles run code",
     "load_checkpoint": "DeepSpeed's checkpoints are pickles; actor.trainer_state writes none",
@@ -113,6 +113,6 @@ def test_safe_forms_pass(source: str) -> None:
 def test_the_yaml_loader_of_the_configs_is_a_safe_one() -> None:
     import yaml
 
-    from configs.yaml_file import YamlLoader
+    from configs.loading.yaml_file import YamlLoader
 
     assert issubclass(YamlLoader, yaml.SafeLoader | getattr(yaml, "CSafeLoader", yaml.SafeLoader))

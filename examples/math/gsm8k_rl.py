@@ -10,10 +10,10 @@ named by import path, because it runs in processes of its own:
 
 import sys
 
-from configs.arguments import load_arguments
+from configs.loading.arguments import load_arguments
 from configs.schema import Config
-from pipeline.launch import launch
-from pipeline.user_errors import one_sentence
+from pipeline.errors import one_sentence
+from pipeline.run.launch import launch
 
 REWARD = "rollout.rewards.gsm8k:gsm8k_reward"
 

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from configs.arguments import load_arguments
-from pipeline.launch import launch
-from pipeline.user_errors import one_sentence
+from configs.loading.arguments import load_arguments
+from pipeline.errors import one_sentence
+from pipeline.run.launch import launch
 from rollout.import_path import import_path_of
 from rollout.rewards.gsm8k import gsm8k_strict_reward
 

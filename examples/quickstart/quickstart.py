@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from configs.loader import load_config
-from pipeline.launch import launch
-from pipeline.user_errors import one_sentence
+from configs.loading.loader import load_config
+from pipeline.errors import one_sentence
+from pipeline.run.launch import launch
 
 if TYPE_CHECKING:
     from examples.quickstart.warm_start import WarmStart
-    from pipeline.summary import Summary
+    from pipeline.records.summary import Summary
 
 MODELS = Path(".models")
 PRESET = Path(__file__).with_name("quickstart.yaml")

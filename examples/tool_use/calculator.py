@@ -12,9 +12,9 @@ The quickstart's model knows this form from its worked solutions; with a calcula
 import re
 
 from examples.quickstart.problems import apply
-from rollout.episodes import EpisodeContext
-from rollout.transcript import Transcript
-from rollout.types import Prompt, Trajectory
+from exchange.types import Prompt, Trajectory
+from rollout.episodes.episodes import EpisodeContext
+from rollout.episodes.transcript import Transcript
 
 MAX_CALLS = 3  # a problem takes two
 END_OF_CALL = "="  # its token id stands in rollout.sampling.stop_token_ids

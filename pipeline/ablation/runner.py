@@ -8,10 +8,10 @@ from pipeline.ablation.result import VariantResult, run_result, variant_result
 from pipeline.ablation.spec import AblationSpec, Variant
 from pipeline.ablation.table import HEADER, table_rows, to_csv, to_json, to_markdown
 from pipeline.fitting_table import FittingTable
-from pipeline.job_queue import Job, JobQueue
-from pipeline.job_settings import check_settings
-from pipeline.json_lines import finite
-from pipeline.run_folder import RunFolder, write_json
+from pipeline.jobs.queue import Job, JobQueue
+from pipeline.jobs.settings import check_settings
+from pipeline.records.json_lines import finite
+from pipeline.records.run_folder import RunFolder, write_json
 
 
 class Ablation:

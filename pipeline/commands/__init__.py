@@ -1,0 +1,4 @@
+"""The command line: one file per command; it parses, calls a room and prints.
+
+Imports: ablation, doctor, evaluation, machine, parity, pipeline, preflight, records, report, run.
+"""

@@ -6,10 +6,9 @@ from typing import Annotated
 import typer
 
 from configs.errors import ConfigError
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from pipeline.commands.arguments import Overrides
-from pipeline.failures import RunFailed
-from pipeline.user_errors import one_sentence
+from pipeline.errors import RunFailed, one_sentence
 
 
 def ablate(
@@ -28,8 +27,8 @@ def ablate(
         from pipeline.ablation.runner import Ablation, final_table
         from pipeline.ablation.spec import load_spec
         from pipeline.fitting_table import plain_console
-        from pipeline.hardware import check_hardware
-        from pipeline.model_folder import check_model_folder
+        from pipeline.machine.hardware import check_hardware
+        from pipeline.preflight.model_folder import check_model_folder
 
         spec = load_spec(config, grid or [], _seeds(seeds), overrides or [])
         for variant in spec.variants:  # a variant that would be refused is refused before the first one runs

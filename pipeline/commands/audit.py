@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.user_errors import one_sentence
+from pipeline.errors import one_sentence
 
 
 def audit(run: Annotated[Path, typer.Argument(help="A run's folder.")]) -> None:
@@ -17,7 +17,7 @@ def audit(run: Annotated[Path, typer.Argument(help="A run's folder.")]) -> None:
     Example: proxrl audit runs/quickstart-seed1
     """
     with one_sentence():
-        from pipeline.audit_run import audit_run
+        from pipeline.records.audit import audit_run
 
         result = audit_run(run)
     if result.num_issued or not result.problems:  # else nothing could be read

@@ -7,10 +7,10 @@ from rich.console import Console
 from rich.text import Text
 
 from configs.keys import leaves, value_of
-from configs.loader import LoadedConfig, load_with_origins
-from configs.setting import DEFAULT
+from configs.loading.loader import LoadedConfig, load_with_origins
+from configs.loading.yaml_file import DEFAULT
 from pipeline.commands.arguments import ConfigFile, Overrides
-from pipeline.user_errors import one_sentence
+from pipeline.errors import one_sentence
 
 COMMENT_COLUMN = 64
 

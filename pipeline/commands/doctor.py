@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from pipeline.commands.arguments import Overrides
-from pipeline.user_errors import EXIT_REFUSED, one_sentence
+from pipeline.errors import EXIT_REFUSED, one_sentence
 
 EXIT_DISAGREES = 1
 

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
+from pipeline.errors import one_sentence
 from pipeline.fitting_table import FittingTable, plain_console
-from pipeline.user_errors import one_sentence
-from rollout.engines.create import CreationFailed
-from rollout.engines.create import create as create_environment
-from rollout.engines.location import EnvironmentFolder, default_device, engines_root
-from rollout.engines.specs import ENVIRONMENT_OF_ENGINE, SPECS, Device, EnvironmentSpec, find_spec
-from rollout.engines.stamp import read_stamp, why_unusable
+from rollout.environments.create import CreationFailed
+from rollout.environments.create import create as create_environment
+from rollout.environments.location import EnvironmentFolder, default_device, engines_root
+from rollout.environments.specs import ENVIRONMENT_OF_ENGINE, SPECS, Device, EnvironmentSpec, find_spec
+from rollout.environments.stamp import read_stamp, why_unusable
 
 app = typer.Typer(
     no_args_is_help=True,

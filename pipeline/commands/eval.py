@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pipeline.commands.arguments import Overrides
-from pipeline.user_errors import one_sentence
+from pipeline.errors import one_sentence
 
 TargetName = Annotated[str, typer.Argument(metavar="TARGET", help="A run's folder, a checkpoint's, or a model.")]
 ConfigFile = Annotated[
@@ -45,9 +45,9 @@ def evaluate(
     Example: proxrl eval runs/quickstart-seed1 --samples 8 --k 1,4,8
     """
     with one_sentence():
-        from pipeline.evaluate.report import figures_table
-        from pipeline.evaluate.run import Measure, evaluate_target
-        from pipeline.evaluate.target import resolve_target
+        from pipeline.evaluation.report import figures_table
+        from pipeline.evaluation.run import Measure, evaluate_target
+        from pipeline.evaluation.target import resolve_target
         from pipeline.fitting_table import plain_console
 
         console = plain_console()

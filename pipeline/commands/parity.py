@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pipeline.commands.arguments import Overrides
-from pipeline.user_errors import one_sentence
+from pipeline.errors import one_sentence
 
 EXIT_OUTSIDE = 1
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.user_errors import one_sentence
+from pipeline.errors import one_sentence
 
 
 def replay(folder: Annotated[Path, typer.Argument(help="RUN/replay/step-N, written by a run that stopped.")]) -> None:
@@ -14,7 +14,7 @@ def replay(folder: Annotated[Path, typer.Argument(help="RUN/replay/step-N, writt
     Example: proxrl replay runs/quickstart/replay/step-000012
     """
     with one_sentence():
-        from pipeline.replay import replay as replay_batch
+        from pipeline.run.replay import replay as replay_batch
 
         metrics = replay_batch(folder)
     for name, value in sorted(metrics.items()):

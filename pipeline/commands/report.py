@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.user_errors import one_sentence
+from pipeline.errors import one_sentence
 
 Runs = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders above several (an ablation).")

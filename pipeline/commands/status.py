@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from pipeline.duration import duration
+from pipeline.errors import one_sentence
 from pipeline.fitting_table import FittingTable, plain_console
-from pipeline.user_errors import one_sentence
+from pipeline.report.duration import duration
 
 if TYPE_CHECKING:
-    from pipeline.status import RunStatus
+    from pipeline.report.status import RunStatus
 
 Runs = Annotated[
     list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, or folders above several (an ablation).")
@@ -29,7 +29,7 @@ def status(runs: Runs, as_json: AsJson = False) -> None:
     Example: proxrl status runs/quickstart-seed1
     """
     with one_sentence():
-        from pipeline.status import read_statuses
+        from pipeline.report.status import read_statuses
 
         found = read_statuses(runs, time.time())
     if as_json:

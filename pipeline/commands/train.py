@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from pipeline.commands.arguments import ConfigFile, Overrides
-from pipeline.user_errors import one_sentence
+from pipeline.errors import one_sentence
 
 MaxRestarts = Annotated[
     int, typer.Option(min=0, help="Start again from the last checkpoint when a trainer rank dies, at most so often.")
@@ -20,6 +20,6 @@ def train(config: ConfigFile, overrides: Overrides = None, max_restarts: MaxRest
     """
     with one_sentence():
         loaded = load_config(config, overrides or [])
-        from pipeline.launch import launch
+        from pipeline.run.launch import launch
 
         launch(loaded, max_restarts)

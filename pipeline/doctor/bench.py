@@ -11,13 +11,13 @@ from typing import Any
 from actor.batch import TrainSequence
 from actor.packing import plan
 from configs.schema import Config
-from pipeline.batching import count
+from exchange.types import Group, Prompt, Sampling, UpdateReport
+from pipeline.batch.batching import count
 from pipeline.doctor.limits import LIMITS, Limits, limits_of
 from pipeline.doctor.sample import Sample, Scores
 from pipeline.doctor.sampler import Sampler, SamplerFailed
-from pipeline.rollouts import train_sampling
-from pipeline.trainer_group import TrainerGroup
-from rollout.types import Group, Prompt, Sampling, UpdateReport
+from pipeline.feed.feeder import train_sampling
+from pipeline.workers.trainer_group import TrainerGroup
 
 NUM_PROMPTS = 8
 NUM_SAMPLES = 4

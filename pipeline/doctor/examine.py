@@ -16,10 +16,10 @@ from pipeline.doctor.sample import behavior, masked
 from pipeline.doctor.sampler import SamplerFailed
 from pipeline.doctor.start import started_bench
 from pipeline.doctor.verdict import Verdict
-from pipeline.failures import RunFailed
-from pipeline.hardware import check_hardware
-from pipeline.model_folder import check_model_folder
-from pipeline.run_folder import RunFolder
+from pipeline.errors import RunFailed
+from pipeline.machine.hardware import check_hardware
+from pipeline.preflight.model_folder import check_model_folder
+from pipeline.records.run_folder import RunFolder
 
 
 @dataclass(frozen=True)

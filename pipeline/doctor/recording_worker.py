@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from configs.schema import Config
-from rollout.engine import Engine
-from rollout.types import Completion, Group, Prompt, Sampling
+from exchange.types import Completion, Group, Prompt, Sampling
+from rollout.engines.engine import Engine
 from rollout.worker import RolloutWorker
 
 

@@ -15,7 +15,7 @@ from pipeline.doctor.examine import Examination
 from pipeline.doctor.ladder import first_cause
 from pipeline.doctor.page import comparison_page, page
 from pipeline.fitting_table import FittingTable
-from pipeline.run_folder import write_json
+from pipeline.records.run_folder import write_json
 
 
 def write_report(examination: Examination, folder: Path) -> Path:

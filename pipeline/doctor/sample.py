@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from actor.batch import TrainSequence
+from exchange.types import Group, Prompt, Trajectory
+from pipeline.batch.kl_rewards import to_score
 from pipeline.doctor.recording_worker import Request
-from pipeline.reference_scores import to_score
-from rollout.types import Group, Prompt, Trajectory
 
 Scores = list[list[float]]  # [sequence][R]
 

@@ -8,11 +8,10 @@ import ray
 from ray.actor import ActorHandle
 
 from configs.schema import Config
+from exchange.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
 from pipeline.doctor.recording_worker import Request
-from pipeline.remote_call import answer, answer_within
-from pipeline.remote_errors import told
+from pipeline.machine.remote import answer, answer_within, told
 from rollout.errors import EngineUnusable
-from rollout.types import Group, Prompt, Sampling, UpdateReport, WeightUpdate
 
 
 class SamplerFailed(RuntimeError):

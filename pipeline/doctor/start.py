@@ -10,18 +10,18 @@ import ray
 
 from actor.worker import TrainerWorker
 from configs.schema import Config
-from pipeline.assembly import probe_token_ids, start_trainer
+from exchange.types import Prompt
 from pipeline.doctor.bench import Bench
 from pipeline.doctor.recording_worker import RecordingWorker
 from pipeline.doctor.sampler import Sampler
-from pipeline.hardware import num_cores
-from pipeline.placement import Placement, cpu_share
-from pipeline.ray_session import ray_session
-from pipeline.run_folder import RunFolder
-from rollout.dataset import load_prompts
-from rollout.model_files import context_length
-from rollout.tokenizer import load_tokenizer
-from rollout.types import Prompt
+from pipeline.machine.hardware import num_cores
+from pipeline.machine.placement import Placement, cpu_share
+from pipeline.machine.ray_cluster import ray_session
+from pipeline.records.run_folder import RunFolder
+from pipeline.run.assembly import probe_token_ids, start_trainer
+from rollout.data.dataset import load_prompts
+from rollout.data.model_files import context_length
+from rollout.data.tokenizer import load_tokenizer
 
 CLOSE_TIMEOUT_S = 5.0
 UNLIMITED = 1e9

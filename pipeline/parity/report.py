@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pipeline.job_queue import Job
-from pipeline.json_lines import finite
+from pipeline.jobs.queue import Job
 from pipeline.parity.page import study_page
 from pipeline.parity.plots import draw_figures
 from pipeline.parity.results import StudyResult, study_result
 from pipeline.parity.runner import skipped
 from pipeline.parity.spec import ParitySpec
 from pipeline.parity.verdicts import claims, final_is_inside, not_compared
-from pipeline.run_folder import write_json
+from pipeline.records.json_lines import finite
+from pipeline.records.run_folder import write_json
 
 
 def write_study(spec: ParitySpec, jobs: Sequence[Job], root: Path, command: str) -> tuple[StudyResult, Path]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.job_queue import Job
+from pipeline.jobs.queue import Job
 from pipeline.parity.curves import Curve, panel_curve, smoothed
 from pipeline.parity.distance import Distance, distance, mean_of_seeds
 from pipeline.parity.panels import PANELS

@@ -8,13 +8,13 @@ from pathlib import Path
 from rich.console import Console
 
 from configs.errors import ConfigError
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from configs.schema import Config
-from pipeline.hardware import num_gpus
-from pipeline.job_queue import Job, JobQueue
-from pipeline.job_settings import check_settings
+from pipeline.jobs.queue import Job, JobQueue
+from pipeline.jobs.settings import check_settings
+from pipeline.machine.hardware import num_gpus
 from pipeline.parity.spec import ParitySpec, ParityVariant
-from pipeline.run_folder import RunFolder
+from pipeline.records.run_folder import RunFolder
 from rollout.engines.registry import worker_options
 
 

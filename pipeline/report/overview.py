@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.duration import duration
+from pipeline.report.duration import duration
 from pipeline.report.run_data import RunData
 from pipeline.report.series import Series, elapsed_s, tail_mean
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.metric_docs import metric_doc
+from pipeline.metrics.docs import metric_doc
 from pipeline.report.config_diff import config_diff
 from pipeline.report.curves import curves_of
 from pipeline.report.layout import laid_out

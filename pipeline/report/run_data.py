@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.json_lines import last_step, read_json_lines
-from pipeline.run_folder import RunFolder
-from pipeline.run_settings import read_settings, setting
+from pipeline.records.json_lines import last_step, read_json_lines
+from pipeline.records.run_folder import RunFolder
+from pipeline.records.settings import read_settings, setting
 
 
 @dataclass(frozen=True)

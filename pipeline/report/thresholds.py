@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.metric_docs import metric_doc
+from pipeline.metrics.docs import metric_doc
 from pipeline.report.run_data import RunData
-from rollout.probe import LIMITS, probe_limit
+from rollout.weights.probe import LIMITS, probe_limit
 
 LAG_0_DIFF = "mismatch/lag_0/abs_logp_diff"
 LAG_0_RELATIVE = "mismatch/lag_0/rel_logp_diff"

@@ -15,7 +15,7 @@ LAPS = {
     "publish": "publishing weights",
     "write_trajectories": "writing trajectories",
 }
-"""Laps of one step in their order (`pipeline.run`), in words."""
+"""Laps of one step in their order (`pipeline.run.loop`), in words."""
 PHASES = {
     "pack": "packing",
     "proximal_forward": "proximal forward",

@@ -15,7 +15,7 @@ MAX_BYTES_A_CHARACTER = 4
 
 def tokenizer_of(run: RunData) -> "tuple[PreTrainedTokenizerBase | None, str]":
     """The run's tokenizer, or None and why there is none. A model's own Python code is never run for a page."""
-    from rollout.tokenizer import load_tokenizer
+    from rollout.data.tokenizer import load_tokenizer
 
     path = run.setting("model.path")
     if not isinstance(path, str):

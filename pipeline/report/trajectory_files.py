@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pipeline.json_lines import read_json_lines
-from pipeline.run_folder import RunFolder
+from pipeline.records.json_lines import read_json_lines
+from pipeline.records.run_folder import RunFolder
 
 BYTES_A_PAGE = 200 * 2**20
 """Read for one page over all its runs: a few seconds of parsing."""

@@ -1,0 +1,4 @@
+"""Every engine behind one protocol: one folder each, and what they share.
+
+Imports: data, environments, rollout, weights.
+"""

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from configs.schema import Config
 from rollout.engines.language_model import language_model_json
-from rollout.vllm_args import cpu_kv_cache_bytes, kv_shape
+from rollout.engines.v1_current.arguments import cpu_kv_cache_bytes, kv_shape
 
 VARIABLE = "VLLM_CPU_KVCACHE_SPACE"  # whole GiB
 

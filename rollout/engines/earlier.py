@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from rollout.cpu_process import apply_cpu_environment
+from exchange.types import WeightUpdate
+from rollout.data.tokenizer import eos_token_ids, load_tokenizer
 from rollout.engines.cpu_cache_size import set_cache_size
 from rollout.engines.language_model import language_model_json
-from rollout.in_flight_update import InFlightUpdate
+from rollout.engines.v1_current.adapter import VllmV1Engine
+from rollout.environments.variables import apply_cpu_environment
 from rollout.time_limit import Deadline
-from rollout.tokenizer import eos_token_ids, load_tokenizer
-from rollout.types import WeightUpdate
-from rollout.vllm_v1 import VllmV1Engine
+from rollout.weights.in_flight_update import InFlightUpdate
 
 
 class LoadOnCall(InFlightUpdate):

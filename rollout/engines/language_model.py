@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rollout.model_files import read_model_json
+from rollout.data.model_files import read_model_json
 
 
 def language_model_json(model_path: str) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 
+from exchange.types import TensorMeta, WeightUpdate
 from rollout.errors import WeightMismatch
-from rollout.types import TensorMeta, WeightUpdate
-from rollout.weight_manifest import checked_tensors, read_buckets
-from rollout.weight_worker import check_model
+from rollout.weights.manifest import checked_tensors, read_buckets
+from rollout.weights.worker_extension import check_model
 
 
 def plain_update(update: WeightUpdate) -> tuple[list[str], list[dict[str, Any]]]:

@@ -3,20 +3,20 @@
 from importlib import import_module
 from typing import Any
 
-from configs.engines import NATIVE_ENGINE
+from configs.checks.engines import NATIVE_ENGINE
 from configs.errors import refused
 from configs.schema import Config
-from rollout.engine import Engine
-from rollout.engines.location import EnvironmentFolder, default_device
-from rollout.engines.process import process_variables
-from rollout.engines.specs import ENVIRONMENT_OF_ENGINE, find_spec
-from rollout.engines.stamp import read_stamp, why_unusable
+from rollout.engines.engine import Engine
+from rollout.environments.location import EnvironmentFolder, default_device
+from rollout.environments.process import process_variables
+from rollout.environments.specs import ENVIRONMENT_OF_ENGINE, find_spec
+from rollout.environments.stamp import read_stamp, why_unusable
 
 # Imported by name: each module needs a vLLM that only its own environment has.
 ADAPTERS: dict[str, tuple[str, str]] = {
-    NATIVE_ENGINE: ("rollout.vllm_v1", "VllmV1Engine"),
-    "vllm-0.18.1-v1": ("rollout.engines.vllm_v1_0181", "VllmV1Engine0181"),
-    "vllm-0.8.5-v0": ("rollout.engines.vllm_v0", "VllmV0Engine"),
+    NATIVE_ENGINE: ("rollout.engines.v1_current.adapter", "VllmV1Engine"),
+    "vllm-0.18.1-v1": ("rollout.engines.v1_0181.adapter", "VllmV1Engine0181"),
+    "vllm-0.8.5-v0": ("rollout.engines.v0_085.adapter", "VllmV0Engine"),
 }
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rollout.rewards.answer_equality import answers_equal
-from rollout.rewards.answer_extraction import lenient_answer, reference_answer, strict_answer
+from rollout.rewards.answers import answers_equal, lenient_answer, reference_answer, strict_answer
 
 
 def gsm8k_reward(prompt: str, completion: str, answer: str, row: Mapping[str, Any]) -> float:

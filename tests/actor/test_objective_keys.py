@@ -10,7 +10,7 @@ from actor.objective import update_loss
 from actor.proximal import proximal_logprobs
 from actor.second_moment import second_moment_cut, second_moment_mask
 from configs.actor_schema import ActorConfig, BehaviorCorrectionConfig, KLConfig
-from configs.objective_keys import IGNORED_BY, OBJECTIVES, REQUIREMENTS
+from configs.checks.objective_keys import IGNORED_BY, OBJECTIVES, REQUIREMENTS
 from tests.actor.random_batches import random_case
 
 # Long sequences far apart, so that every bound and clip is met on both sides.

@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from configs.arguments import split_arguments
-from configs.loader import load_config
+from configs.loading.arguments import split_arguments
+from configs.loading.loader import load_config
 from pipeline.ablation.spec import load_spec as load_ablation
 from pipeline.cli import app
 from pipeline.parity.spec import load_spec as load_study

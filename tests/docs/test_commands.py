@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 from typer.testing import CliRunner
 
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from pipeline.ablation.spec import load_spec as load_ablation
 from pipeline.cli import app
 from tests.docs.command_checks import check, path_of
@@ -44,14 +44,14 @@ RUN_BY = {
     "make bench": (COMMANDS_TEST, "rollout_speed"),
     "python examples/math/gsm8k_rl.py": (JOBS_TEST, 'written("python examples/math/gsm8k_rl.py"'),
     "python examples/own_reward/own_reward.py": (COMMANDS_TEST, "examples/own_reward/own_reward.py"),
-    "python -m examples.benchmarks.trainer_speed": ("tests/examples/test_benchmarks.py", '"trainer_speed"'),
-    "python -m examples.benchmarks.prox_methods": ("tests/examples/test_benchmarks.py", '"prox_methods"'),
-    "python -m examples.benchmarks.logprob_memory": ("tests/examples/test_benchmarks.py", "logprob_memory"),
-    "python -m examples.benchmarks.rollout_speed": (COMMANDS_TEST, '"rollout_speed"'),
-    "python -m examples.benchmarks.weight_update": (COMMANDS_TEST, '"weight_update"'),
-    "python -m examples.benchmarks.async_speed": ("tests/examples/test_loop_benchmarks.py", "async_speed"),
+    "python -m benchmarks.trainer_speed": ("tests/benchmarks/test_benchmarks.py", '"trainer_speed"'),
+    "python -m benchmarks.prox_methods": ("tests/benchmarks/test_benchmarks.py", '"prox_methods"'),
+    "python -m benchmarks.logprob_memory": ("tests/benchmarks/test_benchmarks.py", "logprob_memory"),
+    "python -m benchmarks.rollout_speed": (COMMANDS_TEST, '"rollout_speed"'),
+    "python -m benchmarks.weight_update": (COMMANDS_TEST, '"weight_update"'),
+    "python -m benchmarks.async_speed": ("tests/benchmarks/test_loop_benchmarks.py", "async_speed"),
     "python -m examples.experimental.prox_approx.clock_errors": ("tests/examples/test_clock_errors.py", "clock_errors"),
-    "python -m examples.benchmarks.trl_speed": ("tests/examples/test_loop_benchmarks.py", "trl_speed"),
+    "python -m benchmarks.trl_speed": ("tests/benchmarks/test_loop_benchmarks.py", "trl_speed"),
 }
 # Command → why no test runs it. What can be checked without running it is.
 NOT_RUN = {
@@ -178,8 +178,8 @@ def test_cheap_commands_run_as_they_are_written() -> None:
         ("proxrl engines create vllm-0.8.5 --cpus", "--cpus"),
         ("make quickstrat", "quickstrat"),
         ("make quickstart SEDE=2", "SEDE"),
-        ("python -m examples.benchmarks.async_sped", "does not exist"),
-        ("python -m examples.benchmarks.async_speed --shrt", "--shrt"),
+        ("python -m benchmarks.async_sped", "does not exist"),
+        ("python -m benchmarks.async_speed --shrt", "--shrt"),
         ("python examples/math/gsm8k_rl.py --config configs/gsm8k_smollm2_cpu.yaml dataset.pth=x", "dataset.path"),
         ("docker build --target cpus -t proxrl:cpu .", "cpus"),
         ('.venv/bin/pip install -e ".[gpus]"', "gpus"),

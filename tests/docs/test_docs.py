@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from configs.engines import ENGINES_ARE_V1
+from configs.checks.engines import ENGINES_ARE_V1
+from configs.checks.pinned import PINNED_ENGINE_ARGS
 from configs.keys import leaves
-from configs.pinned import PINNED_ENGINE_ARGS
-from pipeline.metric_docs import PLACEHOLDERS, metric_doc
+from pipeline.metrics.docs import PLACEHOLDERS, metric_doc
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))

@@ -9,7 +9,7 @@ import pytest
 from configs.errors import ConfigError
 from configs.foreign_keys import FOREIGN_KEYS, WITHOUT_COUNTERPART
 from configs.keys import leaves, sections
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from configs.nearest import nearest_key
 from tests.docs.page_commands import ROOT
 

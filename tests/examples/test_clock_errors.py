@@ -7,8 +7,8 @@ import torch
 
 from actor.trainer import Clock
 from examples.experimental.prox_approx.clock_errors import BEHAVIOR, ErrorsByLag, header, to_markdown
-from pipeline.trajectory_log import read_groups, write_trajectories
-from rollout.types import Group, Trajectory
+from exchange.types import Group, Trajectory
+from pipeline.records.trajectories import read_groups, write_trajectories
 
 
 def _errors(minibatch=1, mask=(True, True, True)):

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from examples.own_reward.own_reward import shown_working
 from examples.quickstart.problems import problems
 from rollout.import_path import import_path_of
-from rollout.reward_function import resolve_reward_function
+from rollout.rewards.function import resolve_reward_function
 
 CONFIG = Path(__file__).parents[2] / "examples" / "own_reward" / "own_reward.yaml"
 ANSWER = "9 * 4 = 36\n36 - 5 = 31\n#### 31"

@@ -7,11 +7,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from examples.quickstart.quickstart import PRESET, overrides, prepare, show
 from examples.quickstart.tokenizer import build_tokenizer
 from examples.quickstart.warm_start import IGNORED, WarmStart, batches
-from pipeline.summary import Summary
+from pipeline.records.summary import Summary
 
 TINY = WarmStart(steps=2, batch_size=2, hidden_size=64, num_layers=1, warmup_steps=1)
 

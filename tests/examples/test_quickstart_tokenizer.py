@@ -7,7 +7,7 @@ from pathlib import Path
 from examples.quickstart.problems import problems
 from examples.quickstart.tokenizer import build_tokenizer, save_tokenizer
 from examples.quickstart.warm_start import WarmStart, new_model
-from rollout.tokenizer import load_tokenizer
+from rollout.data.tokenizer import load_tokenizer
 
 
 def test_every_problem_survives_encoding_and_decoding() -> None:

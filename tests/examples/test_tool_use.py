@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from examples.quickstart.tokenizer import build_tokenizer
 from examples.tool_use.calculator import END_OF_CALL, MAX_CALLS, calculator, tool_answer
-from pipeline.advantages import compute_advantages
-from rollout.episodes import EpisodeContext, resolve_episode
-from rollout.reward_function import resolve_reward_function
-from rollout.types import Completion, Group, Prompt, RewardResult, Trajectory
+from exchange.types import Completion, Group, Prompt, RewardResult, Trajectory
+from pipeline.batch.advantages import compute_advantages
+from rollout.episodes.episodes import EpisodeContext, resolve_episode
+from rollout.rewards.function import resolve_reward_function
 
 CONFIG = load_config(Path(__file__).parents[2] / "examples" / "tool_use" / "tool_use.yaml")
 TOKENIZER = build_tokenizer()

@@ -14,11 +14,11 @@ from typing import Any
 
 import psutil
 
-import rollout.vllm_v1 as adapter
+import rollout.engines.v1_current.adapter as adapter
 from actor.worker import TrainerWorker
-from pipeline import assembly
 from pipeline.cli import app
-from rollout.in_flight_update import InFlightUpdate
+from pipeline.run import assembly
+from rollout.weights.in_flight_update import InFlightUpdate
 from rollout.worker import RolloutWorker
 from tests.faults.run_mark import RUN_MARK, is_of, title_of
 

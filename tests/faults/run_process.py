@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from examples.quickstart.problems import write_jsonl
 from examples.quickstart.tokenizer import save_tokenizer
 from examples.quickstart.warm_start import WarmStart, new_model
-from pipeline.json_lines import read_json_lines
+from pipeline.records.json_lines import read_json_lines
 from tests.faults.run_mark import RUN_MARK, is_of, title_of
 
 ROOT = Path(__file__).resolve().parents[2]

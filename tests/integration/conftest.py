@@ -53,8 +53,8 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def engine_session(tiny_model: Path) -> Iterator[EngineSession]:
-    from rollout import vllm_args
-    from rollout.vllm_v1 import VllmV1Engine
+    from rollout.engines.v1_current import arguments as vllm_args
+    from rollout.engines.v1_current.adapter import VllmV1Engine
 
     patch = pytest.MonkeyPatch()
     patch.setattr(vllm_args, "WORKER_EXTENSION", "tests.integration.faulty_weight_worker.FaultyWeightWorker")

@@ -10,12 +10,12 @@ from actor.batch import TrainSequence
 from actor.packed_rows import PackedRow
 from actor.worker import TrainerWorker
 from configs.schema import Config
+from exchange.types import Prompt, Trajectory
 from pipeline.doctor.recording_worker import RecordingWorker
-from rollout.episodes import EpisodeContext, single_turn
-from rollout.transcript import Transcript
-from rollout.types import Prompt, Trajectory
-from rollout.weight_receiver import load_checkpoint_format
-from rollout.weight_worker import WeightWorker
+from rollout.episodes.episodes import EpisodeContext, single_turn
+from rollout.episodes.transcript import Transcript
+from rollout.weights.receiver import load_checkpoint_format
+from rollout.weights.worker_extension import WeightWorker
 from tests.integration.faulty_weight_worker import _load_with_fault
 
 
@@ -45,7 +45,7 @@ class FaultyRolloutWorker(RecordingWorker):
     """The doctor's worker over an engine whose process has the switches."""
 
     def __init__(self, config: Config, worker: int) -> None:
-        from rollout import vllm_args
+        from rollout.engines.v1_current import arguments as vllm_args
 
         vllm_args.WORKER_EXTENSION = f"{__name__}.SwitchableWeightWorker"
         super().__init__(config, worker)

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
-from rollout.weight_receiver import load_checkpoint_format
-from rollout.weight_worker import WeightWorker
+from rollout.weights.receiver import load_checkpoint_format
+from rollout.weights.worker_extension import WeightWorker
 
 
 class FaultyWeightWorker(WeightWorker):

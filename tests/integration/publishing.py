@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM
 
-from rollout.types import Completion, TensorMeta, WeightUpdate
-from rollout.weight_manifest import tensor_sha256
+from exchange.types import Completion, TensorMeta, WeightUpdate
+from rollout.weights.manifest import tensor_sha256
 
 PROBE = tuple(range(5, 37))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.json_lines import read_json_lines
+from pipeline.records.json_lines import read_json_lines
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 ROOT = Path(__file__).parents[2]
@@ -84,5 +84,5 @@ def test_a_reward_of_ones_own_passed_to_the_api(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["rollout_speed", "weight_update"])
 def test_a_sampler_benchmark_runs_and_writes_its_figures(name: str, tmp_path: Path) -> None:
     size = {"rollout_speed": ["--groups", "2"], "weight_update": ["--in-flight", "2"]}[name]
-    python("-m", f"examples.benchmarks.{name}", "--repeats", "1", *size, "--json", tmp_path / "out.json")
+    python("-m", f"benchmarks.{name}", "--repeats", "1", *size, "--json", tmp_path / "out.json")
     assert json.loads((tmp_path / "out.json").read_text())["rows"]

@@ -15,7 +15,7 @@ import ray
 from configs.schema import Config
 from pipeline.doctor.ladder import climb, first_cause
 from pipeline.doctor.start import read_prompts, started_bench
-from pipeline.run_folder import RunFolder
+from pipeline.records.run_folder import RunFolder
 from tests.integration.chat_model import make_chat_model
 from tests.integration.conftest import tiny_config
 from tests.integration.doctor_faults import FaultyRolloutWorker, FaultyTrainerWorker
@@ -127,7 +127,7 @@ def test_a_second_beginning_of_sequence_token_is_found(patient, monkeypatch):
         encoded = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
         return [(tokenizer.bos_token_id, *ids) for ids in encoded]
 
-    monkeypatch.setattr("rollout.dataset.encode_chats", twice)
+    monkeypatch.setattr("rollout.data.dataset.encode_chats", twice)
     patient.bench.prompts = read_prompts(patient.bench.config)[1]
     found = patient.first_cause()
     assert found.rung == RUNGS["ids"] and "twice" in found.cause and found.key == "dataset.chat_template"

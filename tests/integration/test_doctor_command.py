@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from configs.loader import save_config
+from configs.loading.loader import save_config
 from tests.integration.test_doctor import ROOT, job
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from configs.engine_arguments import ENGINE_ARGUMENTS
-from configs.pinned import AGREEMENT, RESERVED
+from configs.checks.engine_arguments import ENGINE_ARGUMENTS
+from configs.checks.pinned import AGREEMENT, RESERVED
 
 
 @pytest.mark.engine

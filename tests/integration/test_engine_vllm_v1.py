@@ -5,8 +5,8 @@ import asyncio
 import pytest
 import torch
 
+from exchange.types import Sampling
 from rollout.errors import EngineUnusable, UpdateFailed
-from rollout.types import Sampling
 from tests.integration.publishing import PROBE, HfPolicy, largest_difference
 from tests.integration.tiny_model import EOS, NUM_TOKENS
 

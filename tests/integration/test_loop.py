@@ -12,8 +12,8 @@ import yaml
 from examples.quickstart.problems import write_jsonl
 from examples.quickstart.tokenizer import save_tokenizer
 from examples.quickstart.warm_start import WarmStart, new_model
-from pipeline.json_lines import read_json_lines
-from pipeline.run_folder import RunFolder
+from pipeline.records.json_lines import read_json_lines
+from pipeline.records.run_folder import RunFolder
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]

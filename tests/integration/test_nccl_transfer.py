@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.json_lines import read_json_lines
-from pipeline.run_folder import RunFolder
+from pipeline.records.json_lines import read_json_lines
+from pipeline.records.run_folder import RunFolder
 from tests.faults.run_process import ROOT, make_inputs, overrides
 
 pytestmark = [pytest.mark.gpu, pytest.mark.engine, pytest.mark.timeout(900)]

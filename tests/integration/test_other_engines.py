@@ -10,10 +10,10 @@ import pytest
 import ray
 import torch
 
-from configs.engines import ENGINES_ARE_V1
+from configs.checks.engines import ENGINES_ARE_V1
 from configs.schema import Config
-from rollout.types import Group, Prompt, Sampling, Trajectory
-from rollout.vllm_args import CPU_BATCHED_TOKENS
+from exchange.types import Group, Prompt, Sampling, Trajectory
+from rollout.engines.v1_current.arguments import CPU_BATCHED_TOKENS
 from tests.integration.conftest import tiny_config
 from tests.integration.engine_actor import Worker, ray_of_our_own
 from tests.integration.publishing import PROBE, HfPolicy, largest_difference
@@ -174,7 +174,7 @@ def test_other_ways_to_update_0_18_1_keep_versions_right(
 
 
 def completion_of(t: Trajectory) -> Any:
-    from rollout.types import Completion
+    from exchange.types import Completion
 
     return Completion(t.response_token_ids, t.behavior_logprobs, t.versions, t.finish_reason)
 

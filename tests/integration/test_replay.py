@@ -8,12 +8,12 @@ import pytest
 import ray
 
 from configs.schema import Config
-from pipeline.assembly import start_trainer
-from pipeline.placement import Placement
-from pipeline.prepare_batch import prepare_batch
-from pipeline.ray_start import start_ray
-from pipeline.replay import replay, save_replay
-from pipeline.run_folder import RunFolder
+from pipeline.batch.batching import prepare_batch
+from pipeline.machine.placement import Placement
+from pipeline.machine.ray_cluster import start_ray
+from pipeline.records.run_folder import RunFolder
+from pipeline.run.assembly import start_trainer
+from pipeline.run.replay import replay, save_replay
 from tests.faults.run_process import ROOT, make_inputs
 from tests.pipeline.groups import group
 

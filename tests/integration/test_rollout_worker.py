@@ -8,7 +8,7 @@ import psutil
 import pytest
 import ray
 
-from rollout.types import Prompt, Sampling
+from exchange.types import Prompt, Sampling
 from rollout.worker import RolloutWorker
 from tests.integration.conftest import tiny_config
 from tests.integration.publishing import HfPolicy, largest_difference

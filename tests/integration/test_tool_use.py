@@ -9,9 +9,9 @@ import pytest
 
 from examples.quickstart.problems import write_jsonl
 from examples.quickstart.warm_start import WarmStart, warm_start
-from pipeline.json_lines import read_json_lines
-from pipeline.run_folder import RunFolder
-from rollout.tokenizer import load_tokenizer
+from pipeline.records.json_lines import read_json_lines
+from pipeline.records.run_folder import RunFolder
+from rollout.data.tokenizer import load_tokenizer
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from configs.engines import ENGINES_ARE_V1
-from pipeline.json_lines import read_json_lines
-from rollout.probe import LIMITS
+from configs.checks.engines import ENGINES_ARE_V1
+from pipeline.records.json_lines import read_json_lines
+from rollout.weights.probe import LIMITS
 from tests.faults.run_process import make_inputs, overrides
 from tests.integration.engine_actor import options_or_skip
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.json_lines import read_json_lines
 from pipeline.parity.panels import FIGURES
+from pipeline.records.json_lines import read_json_lines
 from tests.docs.page_commands import ROOT, Command, commands_of
 from tests.jobs.gsm8k_rows import training_file
 

@@ -1,6 +1,6 @@
 """Small groups for the tests of the loop."""
 
-from rollout.types import Group, Prompt, Trajectory
+from exchange.types import Group, Prompt, Trajectory
 
 
 def trajectory(versions: tuple[int, ...], reward: float = 1.0) -> Trajectory:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from configs.schema import Config
 from tests.faults.run_process import overrides
 

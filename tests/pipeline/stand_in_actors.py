@@ -6,9 +6,9 @@ import concurrent.futures
 import pytest
 import ray
 
-from pipeline.fleet import Fleet
-from pipeline.slot import FleetLimits
-from rollout.types import Sampling, UpdateReport, WeightUpdate
+from exchange.types import Sampling, UpdateReport, WeightUpdate
+from pipeline.workers.fleet import Fleet
+from pipeline.workers.slot import FleetLimits
 
 SAMPLING = Sampling(temperature=1.0, max_new_tokens=4)
 

@@ -11,7 +11,7 @@ import yaml
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from pipeline.cli import app
 from pipeline.commands.arguments import complete_override
 

@@ -11,11 +11,11 @@ from rich.console import Console, RenderableType
 from pipeline.ablation.result import Spread, VariantResult
 from pipeline.ablation.runner import final_table
 from pipeline.commands.status import show_table
-from pipeline.console import RunConsole
 from pipeline.fitting_table import FittingTable, plain_console
-from pipeline.job_queue import Job, JobQueue
-from pipeline.run_folder import RunFolder
-from pipeline.status import RunStatus
+from pipeline.jobs.queue import Job, JobQueue
+from pipeline.records.run_folder import RunFolder
+from pipeline.report.status import RunStatus
+from pipeline.run.console import RunConsole
 
 WIDTH = 80
 LONG_PATH = Path("/a/folder") / "far-below-the-root" / ("x" * 80)

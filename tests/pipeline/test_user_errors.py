@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from configs.errors import ConfigError
-from pipeline.run_folder import RunFolder
-from pipeline.user_errors import one_sentence
+from pipeline.errors import one_sentence
+from pipeline.records.run_folder import RunFolder
 
 
 def test_a_config_error_ends_with_code_2(capsys: pytest.CaptureFixture[str]) -> None:

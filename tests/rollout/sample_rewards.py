@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rollout.reward_wire import Outcome, outcome_frame
+from rollout.rewards.wire import Outcome, outcome_frame
 
 RETURNED = {
     "nan": float("nan"),

@@ -25,13 +25,13 @@ from actor.model import load_policy
 from actor.process_group import device
 from actor.ratios import floored
 from actor.trainer import Clock, Trainer, Work
-from configs.loader import load_config
-from examples.benchmarks.training_cases import join_alone
-from pipeline.batching import build_batch
+from benchmarks.training_cases import join_alone
+from configs.loading.loader import load_config
+from pipeline.batch.batching import build_batch
 from pipeline.fitting_table import FittingTable
-from pipeline.json_lines import read_json_lines
-from pipeline.run_folder import RunFolder
-from pipeline.trajectory_log import read_groups
+from pipeline.records.json_lines import read_json_lines
+from pipeline.records.run_folder import RunFolder
+from pipeline.records.trajectories import read_groups
 
 BEHAVIOR = "behavior"  # what standard PPO takes: no interpolation
 

@@ -1,0 +1,1 @@
+"""One file per rung of the doctor's ladder."""

@@ -2,10 +2,10 @@
 
 import asyncio
 
+from exchange.types import Sampling
 from pipeline.doctor.bench import NUM_SAMPLES, Bench
 from pipeline.doctor.sample import Sample, mean_abs
 from pipeline.doctor.verdict import Verdict, failed, passed
-from rollout.types import Sampling
 
 RUNG = "decode against prefill"
 NUM_DRAWN = 2  # prompts, where the job does not sample at temperature 1

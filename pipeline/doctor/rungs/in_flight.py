@@ -4,10 +4,10 @@ import asyncio
 import shutil
 from dataclasses import replace
 
+from exchange.types import Sampling, Trajectory
 from pipeline.doctor.bench import NUM_SAMPLES, Bench
 from pipeline.doctor.sample import Sample, behavior, masked, mean_abs
 from pipeline.doctor.verdict import Verdict, failed, not_applicable, passed
-from rollout.types import Sampling, Trajectory
 
 RUNG = "an update in flight"
 NUM_PROMPTS = 4

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from exchange.types import Prompt, Sampling
 from pipeline.doctor.bench import NUM_SAMPLES, Bench
 from pipeline.doctor.rungs.decode_prefill import decode_difference
 from pipeline.doctor.sample import mean_abs
 from pipeline.doctor.verdict import Verdict, failed, passed
-from rollout.types import Prompt, Sampling
 
 RUNG = "prefix cache"
 KEY = "rollout.vllm_config.vllm_kwargs.enable_prefix_caching"

@@ -3,11 +3,11 @@
 from typing import Any
 
 from configs.schema import DatasetConfig
+from exchange.types import Prompt
 from pipeline.doctor.bench import Bench
 from pipeline.doctor.sample import Sample
 from pipeline.doctor.verdict import Verdict, failed, passed
-from rollout.prompts import uses_chat_template
-from rollout.types import Prompt
+from rollout.data.prompts import uses_chat_template
 
 RUNG = "token ids"
 

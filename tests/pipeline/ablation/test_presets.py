@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from configs.loader import load_config
+from configs.loading.loader import load_config
 from pipeline.ablation.spec import load_spec
 
 ROOT = Path(__file__).parents[3]

@@ -9,12 +9,12 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-import pipeline.job_queue
-from configs.loader import load_config, save_config
+import pipeline.jobs.queue
+from configs.loading.loader import load_config, save_config
 from pipeline.ablation.runner import Ablation
 from pipeline.ablation.spec import AblationSpec
 from pipeline.cli import app
-from pipeline.job_queue import Job
+from pipeline.jobs.queue import Job
 
 COMMAND = ["ablate", "--config", "examples/quickstart/quickstart.yaml"]
 SUMMARY = {"train_time_s": 60.0, "eval_after": {"eval/reward": 0.5}}
@@ -34,8 +34,8 @@ def broken(monkeypatch):
         job.process = subprocess.Popen([sys.executable, "-c", code])
 
     monkeypatch.setattr(Job, "start", start)
-    monkeypatch.setattr("pipeline.model_folder.check_model_folder", lambda config: None)
-    monkeypatch.setattr(pipeline.job_queue, "POLL_S", 0.02)
+    monkeypatch.setattr("pipeline.preflight.model_folder.check_model_folder", lambda config: None)
+    monkeypatch.setattr(pipeline.jobs.queue, "POLL_S", 0.02)
     return names
 
 

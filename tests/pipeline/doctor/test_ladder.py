@@ -8,7 +8,7 @@ from pipeline.doctor.console import outcome
 from pipeline.doctor.limits import LIMITS, limits_of
 from pipeline.doctor.sampler import SamplerFailed
 from pipeline.doctor.verdict import failed, not_applicable, passed
-from rollout.probe import LIMITS as PROBE_LIMITS
+from rollout.weights.probe import LIMITS as PROBE_LIMITS
 
 
 class NoBench:

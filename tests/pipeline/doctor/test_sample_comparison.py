@@ -4,10 +4,10 @@ import math
 
 import pytest
 
+from exchange.types import Completion, Group, Prompt, Trajectory
 from pipeline.doctor.recording_worker import Request
 from pipeline.doctor.rungs.shift_and_mask import mask_fault, shifted
 from pipeline.doctor.sample import Sample, behavior, explained, masked, mean_abs
-from rollout.types import Completion, Group, Prompt, Trajectory
 
 LOGPROBS = (-1.0, -2.0, -4.0, -8.0)
 

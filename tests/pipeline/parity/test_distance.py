@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.metric_docs import metric_doc
+from pipeline.metrics.docs import metric_doc
 from pipeline.parity.curves import panel_curve, smoothed
 from pipeline.parity.distance import area, distance, seed_unit
 from pipeline.parity.panels import FIGURES, PANELS, panel

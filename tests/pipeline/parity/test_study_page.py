@@ -13,7 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 from pipeline.cli import app
-from pipeline.job_queue import LOG, Job
+from pipeline.jobs.queue import LOG, Job
 from pipeline.parity import runner
 from pipeline.parity.report import write_study
 from pipeline.parity.results import StudyResult

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from pipeline.trajectory_log import write_trajectories
-from rollout.types import Group, Trajectory
+from exchange.types import Group, Trajectory
+from pipeline.records.trajectories import write_trajectories
 
 LAGS = 4
 NUM_TRAINER_METRICS = 60

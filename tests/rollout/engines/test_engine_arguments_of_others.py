@@ -9,9 +9,14 @@ import torch
 
 from configs.errors import ConfigError
 from configs.schema import Config
-from rollout.engines.arguments import EngineArguments, require_known, v0_085_arguments, v1_0181_arguments
+from rollout.engines.earlier_arguments import (
+    EngineArguments,
+    require_known,
+    rope_overrides,
+    v0_085_arguments,
+    v1_0181_arguments,
+)
 from rollout.engines.float32_head import install_float32_head, original_method, refresh_float32_head
-from rollout.engines.rope_overrides import rope_overrides
 
 MODEL = {"vocab_size": 128, "rope_theta": 10000.0}
 
@@ -34,7 +39,7 @@ def test_the_pinned_arguments_reach_0_18_1_and_the_head_is_ours() -> None:
     assert arguments.float32_head and "hf_overrides" not in arguments.args
     assert arguments.args["logprobs_mode"] == "processed_logprobs"
     assert arguments.args["enable_prefix_caching"] is False and arguments.args["async_scheduling"] is False
-    assert arguments.args["worker_extension_cls"] == "rollout.engines.worker_v1_0181.WorkerV1"
+    assert arguments.args["worker_extension_cls"] == "rollout.engines.v1_0181.worker.WorkerV1"
 
 
 @pytest.mark.parametrize("arguments_of", [v1_0181_arguments, v0_085_arguments])

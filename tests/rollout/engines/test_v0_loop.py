@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rollout.engines.v0_loop import V0Loop, version_spans
+from rollout.engines.v0_085.loop import V0Loop, version_spans
 from rollout.engines.version_boundaries import Span
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from rollout.engines.request_book import Census, RequestBook
-from rollout.engines.version_boundaries import Span, VersionBoundaries
+from rollout.engines.version_boundaries import Census, RequestBook, Span, VersionBoundaries
 
 
 @dataclass

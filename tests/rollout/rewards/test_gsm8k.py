@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from rollout.rewards.answer_equality import answers_equal
-from rollout.rewards.answer_extraction import lenient_answer, reference_answer, strict_answer
+from rollout.rewards.answers import answers_equal, lenient_answer, reference_answer, strict_answer
 from rollout.rewards.gsm8k import gsm8k_reward, gsm8k_strict_reward
 
 REFERENCE = "She sold 48/2 = <<48/2=24>>24 in May.\nTogether 48+24 = <<48+24=72>>72.\n#### 72"

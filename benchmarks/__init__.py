@@ -1,0 +1,1 @@
+"""Scripts that time and measure; each prints its table."""

@@ -1,0 +1,4 @@
+"""What a config must satisfy before anything starts.
+
+Imports: configs.
+"""

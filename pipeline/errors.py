@@ -1,0 +1,80 @@
+"""What a user can mend is shown as one sentence, without a traceback.
+
+Which code is ours: a ValueError that it raises is the user's to mend, one from a library is a defect.
+
+Why a run ended that nobody interrupted.
+"""
+
+import errno
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from configs.errors import ConfigError
+
+_ROOT = Path(__file__).resolve().parent.parent
+_PACKAGES = tuple(_ROOT / name for name in ("pipeline", "actor", "rollout", "configs", "exchange"))
+
+
+def is_ours(filename: str) -> bool:
+    """Whether a file, as a traceback names it, lies in one of our packages."""
+    return any(Path(filename).is_relative_to(package) for package in _PACKAGES)
+
+
+OUT_OF_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+class RunFailed(RuntimeError):
+    """The run cannot go on; its message is one or two sentences for the user: what happened, how to go on."""
+
+
+class TrainerLost(RunFailed):
+    """A trainer rank died or hangs; a new start from the last checkpoint may well succeed."""
+
+
+def disk_failure(error: BaseException) -> RunFailed | None:
+    """One sentence for a file that could not be written, or None when `error` is something else."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number is None:  # safetensors reports the number in words only
+        number = next((n for n in OUT_OF_ROOM | READ_ONLY if f"(os error {n})" in str(error)), None)
+    where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
+    if number in OUT_OF_ROOM:
+        return RunFailed(f"there was no room to write a file{where}: {error}; free some disk space")
+    if number in READ_ONLY:
+        return RunFailed(f"a file could not be written{where}: {error}; make the run's folder writable")
+    return None
+
+
+EXIT_FAILED = 1
+EXIT_REFUSED = 2
+EXIT_INTERRUPTED = 130
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """End the process with code 2 and one sentence on stderr for a ConfigError or a ValueError that we raised.
+
+    A ValueError that comes from a library is a defect of ours and keeps its traceback. An interruption ends with
+    code 130 and its message.
+    """
+    try:
+        yield
+    except KeyboardInterrupt as interruption:
+        print(f"\n{interruption}" if str(interruption) else "\ninterrupted", file=sys.stderr)
+        raise SystemExit(EXIT_INTERRUPTED) from None
+    except RunFailed as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        raise SystemExit(EXIT_FAILED) from None
+    except ValueError as error:
+        if not isinstance(error, ConfigError) and not _raised_by_us(error):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(EXIT_REFUSED) from None
+
+
+def _raised_by_us(error: BaseException) -> bool:
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and is_ours(frames[-1].filename)

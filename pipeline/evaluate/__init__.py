@@ -1,1 +1,0 @@
-"""`proxrl eval`: how good a policy is on held-out problems, with intervals."""

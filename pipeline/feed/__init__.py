@@ -1,0 +1,4 @@
+"""From prompts to finished groups: asking the workers, the staleness bound, the buffer.
+
+Imports: batch, pipeline, records, workers.
+"""

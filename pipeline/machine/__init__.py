@@ -1,0 +1,4 @@
+"""The machine below: Ray, placement, shared memory, processes and signals, remote calls, hardware.
+
+Imports: pipeline, records.
+"""

@@ -1,0 +1,1 @@
+"""One file per family of metrics; `catalogue` collects them."""

@@ -1,0 +1,4 @@
+"""What is checked before anything starts: model folder and weights, disk.
+
+Imports: machine.
+"""

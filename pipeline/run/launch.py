@@ -1,0 +1,34 @@
+"""What every launcher does: check the machine and the model, then train."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from configs.schema import Config
+from pipeline.errors import TrainerLost
+from pipeline.machine.hardware import check_hardware
+from pipeline.preflight.model_folder import check_model_folder
+
+if TYPE_CHECKING:
+    from pipeline.records.summary import Summary
+
+
+def launch(config: Config, max_restarts: int = 0) -> "Summary":
+    """Train, or go on with, the run that a checked config describes.
+
+    A run that loses a trainer rank starts again from its last checkpoint, at most `max_restarts` times.
+
+    Raises:
+        ValueError: something that the user can mend, before any process starts where possible.
+        KeyboardInterrupt: the run was interrupted; its message says how to go on.
+        RunFailed: the run cannot go on; its message says why and how to go on.
+    """
+    check_hardware(config)
+    check_model_folder(config)
+    from pipeline.run.loop import train  # imports the whole stack, seconds that a refused config need not wait
+
+    for restart in range(1, max_restarts + 1):
+        try:
+            return train(config)
+        except TrainerLost as loss:
+            print(f"{loss}\nrestart {restart} of {max_restarts}", file=sys.stderr, flush=True)
+    return train(config)

@@ -1,0 +1,1 @@
+"""Data sets, prompts and the cursor over them, tokenizers, model files."""

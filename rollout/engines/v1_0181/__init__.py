@@ -1,0 +1,1 @@
+"""vLLM 0.18.1, V1 engine, in an environment of its own."""

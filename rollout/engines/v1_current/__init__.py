@@ -1,0 +1,1 @@
+"""The vLLM that is installed beside proxrl, V1 engine."""

@@ -1,0 +1,4 @@
+"""New weights, received, verified against their manifest and loaded in flight.
+
+Imports: rollout.
+"""
