@@ -9,10 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from benchmarks.quiet import own_stdout
-from pipeline.fitting_table import FittingTable
+from pipeline.fitting_table import FittingTable, plain_console
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def compute_options(parser: argparse.ArgumentParser) -> None:
 def show(outcome: Outcome, json_path: Path | None) -> None:
     """Print the table and the targets, and write the JSON file where one is asked for."""
     out = own_stdout()
-    console = Console(file=out, width=None if out.isatty() else 140)
+    console = plain_console(out, width=None if out.isatty() else 140)
     console.print(_table(outcome))
     for target in outcome.targets:
         bound = "at least" if target.at_least else "at most"
@@ -83,7 +81,7 @@ def show(outcome: Outcome, json_path: Path | None) -> None:
             f"{target.what}: {target.value:.3g}, {'met' if target.met else 'MISSED'} ({bound} {target.limit:g})"
         )
     for note in outcome.notes:
-        console.print(note, highlight=False)
+        console.print(note)
     if json_path is not None:
         json_path.parent.mkdir(parents=True, exist_ok=True)
         json_path.write_text(json.dumps(outcome.to_json(), indent=1) + "\n")

@@ -46,8 +46,12 @@ class DatasetConfig:
     path: str = doc("openai/gsm8k", "Hub name, folder, or local .jsonl/.json/.parquet file.")
     name: str | None = doc("main", "Configuration of a hub data set; ignored names are refused for local files.")
     split: str = doc("train", "Split of a hub data set or folder; a local file has only 'train'.")
-    prompt_column: str = doc("question", "Column that holds the prompt (a string, or a list of chat messages).")
-    answer_column: str = doc("answer", "Column that holds the reference answer given to the reward function.")
+    prompt_column: str = doc(
+        "question", "Column that holds the prompt (a string, or a list of chat messages); a.b is b in a."
+    )
+    answer_column: str = doc(
+        "answer", "Column that holds the reference answer given to the reward function; a.b is b in a."
+    )
     id_column: str | None = doc(None, "Column with a unique id; null means the row number.")
     system_prompt: str | None = doc(None, "System message put before each prompt (chat templates only).")
     prompt_suffix: str = doc("", "Text appended to each prompt, for instance how to mark the answer.")

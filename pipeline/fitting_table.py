@@ -1,6 +1,7 @@
 """Text and tables for a terminal of any width: nothing is cut, and words and paths are not folded."""
 
 from collections.abc import Sequence
+from typing import IO
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
@@ -9,9 +10,9 @@ from rich.text import Text
 UNLIMITED = 10_000  # columns
 
 
-def plain_console() -> Console:
-    """The console of a command: long lines are left to the terminal, brackets in a user's text are no markup."""
-    return Console(highlight=False, markup=False, soft_wrap=True)
+def plain_console(file: IO[str] | None = None, width: int | None = None) -> Console:
+    """The console of every command: the terminal wraps long lines, and brackets in a user's text are not markup."""
+    return Console(highlight=False, markup=False, soft_wrap=True, file=file, width=width)
 
 
 class FittingTable:

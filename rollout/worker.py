@@ -25,7 +25,7 @@ from exchange.types import (
     UpdateReport,
     WeightUpdate,
 )
-from rollout.data.tokenizer import load_tokenizer
+from rollout.data.tokenizer import load_tokenizer, silent_token_ids
 from rollout.engines.engine import Engine
 from rollout.engines.registry import make_engine
 from rollout.engines.request_seed import request_seed
@@ -44,11 +44,13 @@ class RolloutWorker:
         self._rewards: RewardPool | None = None
         self._episode: Callable[[Prompt, EpisodeContext], Awaitable[Trajectory]] | None = None
         self._tokenizer: Any = None
+        self._silent_token_ids: frozenset[int] = frozenset()
 
     async def start(self) -> dict[str, Any]:
         """Start the engine; returns what runs here: versions, engine arguments, end tokens."""
         model = self._config.model
         self._tokenizer = await asyncio.to_thread(load_tokenizer, model.path, model.trust_remote_code)
+        self._silent_token_ids = silent_token_ids(self._tokenizer, model.path)
         path = self._config.rollout.episode
         self._episode = single_turn if path is None else partial(contained, resolve_episode(path))
         self._rewards = RewardPool(self._config.reward)
@@ -86,7 +88,8 @@ class RolloutWorker:
             seeded = dataclasses.replace(sampling, seed=request_seed(base, request_id))
             return await self._engine.generate(request_id, token_ids, seeded)
 
-        context = EpisodeContext(generate, self._rewards.score if score else _no_reward, self._tokenizer)
+        reward = self._rewards.score if score else _no_reward
+        context = EpisodeContext(generate, reward, self._tokenizer, self._silent_token_ids)
         trajectory = await self._episode(prompt, context)
         if trajectory.reward_failed:
             print(f"reward of {group_id}/{sample}, prompt {prompt.prompt_id}: {trajectory.reward_error}", flush=True)

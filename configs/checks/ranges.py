@@ -95,7 +95,7 @@ RANGES: dict[str, Range] = {
     "actor.advantage.reward_clip": Range(0, low_open=True, remedy="use null for no clip"),
     "actor.advantage.overlong_buffer": NOT_NEGATIVE,
     "actor.advantage.overlong_penalty": NOT_NEGATIVE,
-    "actor.optimizer.lr": POSITIVE,
+    "actor.optimizer.lr": NOT_NEGATIVE,
     "actor.optimizer.weight_decay": NOT_NEGATIVE,
     "actor.optimizer.beta1": BELOW_ONE,
     "actor.optimizer.beta2": BELOW_ONE,

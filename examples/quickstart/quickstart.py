@@ -15,11 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-
 from configs.loading.loader import load_config
 from pipeline.errors import one_sentence
+from pipeline.fitting_table import FittingTable, plain_console
 from pipeline.run.launch import launch
 
 if TYPE_CHECKING:
@@ -70,20 +68,19 @@ def overrides(seed: int, out: str | None, folder: Path, extra: list[str]) -> lis
 
 def show(summary: "Summary", total_s: float) -> None:
     """Print the table of before and after, and where to look further."""
-    console = Console()
+    console = plain_console()
     before, after = summary.eval_before or {}, summary.eval_after or {}
-    table = Table(title=f"{summary.name}: held-out problems, greedy decoding")
-    for header in ("", "before", "after", "change"):
-        table.add_column(header, justify="left" if not header else "right")
+    header = ("", "before", "after", "change")
+    table = FittingTable(header, f"{summary.name}: held-out problems, greedy decoding", numbers=True)
     if before and after:
         a, b = 100 * before["eval/reward"], 100 * after["eval/reward"]
         table.add_row("solved", f"{a:.1f} %", f"{b:.1f} %", f"{b - a:+.1f} points")
         a, b = before["eval/response_tokens"], after["eval/response_tokens"]
-        table.add_row("tokens an answer", f"{a:.1f}", f"{b:.1f}", f"{b - a:+.1f}")
+        table.add_row("tokens per answer", f"{a:.1f}", f"{b:.1f}", f"{b - a:+.1f}")
     console.print(table)
-    print(f"{summary.num_steps} training steps in {summary.train_time_s:.0f} s; {total_s:.0f} s in all")
-    print(f"metrics:    {summary.metrics}")
-    print(f"checkpoint: {summary.checkpoint}")
+    console.print(f"{summary.num_steps} training steps in {summary.train_time_s:.0f} s; {total_s:.0f} s in all")
+    console.print(f"metrics:    {summary.metrics}")
+    console.print(f"checkpoint: {summary.checkpoint}")
 
 
 def main() -> None:

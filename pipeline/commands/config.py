@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 
-from rich.console import Console
 from rich.text import Text
 
 from configs.keys import leaves, value_of
@@ -11,6 +10,7 @@ from configs.loading.loader import LoadedConfig, load_with_origins
 from configs.loading.yaml_file import DEFAULT
 from pipeline.commands.arguments import ConfigFile, Overrides
 from pipeline.errors import one_sentence
+from pipeline.fitting_table import plain_console
 
 COMMENT_COLUMN = 64
 
@@ -22,7 +22,7 @@ def config(config: ConfigFile, overrides: Overrides = None) -> None:
     """
     with one_sentence():
         loaded = load_with_origins(config, overrides or [])
-    console = Console(highlight=False, soft_wrap=True)
+    console = plain_console()
     for line, origin in resolved_lines(loaded):
         text = Text(line)
         if origin:

@@ -42,6 +42,6 @@ def parity(
         command = " ".join(["proxrl parity --config", str(config), "--out", str(out), *(overrides or [])])
         result, page = write_study(spec, jobs, out, command)
         for sentence in [*not_compared(result), verdict(result), str(page)]:
-            console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            console.print(sentence)
         if not final_is_inside(result) or any(j.failed for j in jobs):
             raise typer.Exit(EXIT_OUTSIDE)

@@ -3,21 +3,23 @@
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.text import Text
 
 from pipeline.doctor.ladder import first_cause
 from pipeline.doctor.verdict import Verdict
 
-MARKS = {"passed": "[green]passed[/]", "failed": "[bold red]FAILED[/]", "not applicable": "[dim]n/a[/]   "}
+_MARKS = {"passed": ("passed", "green"), "failed": ("FAILED", "bold red"), "not applicable": ("n/a   ", "dim")}
+
+
+def mark(verdict: Verdict) -> Text:
+    """The verdict's state in six colored letters."""
+    return Text(*_MARKS[verdict.state])
 
 
 def show_verdict(console: Console, verdict: Verdict) -> None:
     """Mark, rung, figure against limit, what was looked at."""
-    console.print(
-        f"{MARKS[verdict.state]}  {verdict.rung:<24}{measured(verdict):<22}  [dim]{_plain(verdict.note)}[/]",
-        highlight=False,
-        markup=True,
-        soft_wrap=True,
-    )
+    line = f"  {verdict.rung:<24}{measured(verdict):<22}  "
+    console.print(Text.assemble(mark(verdict), line, (verdict.note, "dim")))
 
 
 def measured(verdict: Verdict) -> str:
@@ -29,7 +31,7 @@ def measured(verdict: Verdict) -> str:
 
 def show_outcome(console: Console, verdicts: Sequence[Verdict]) -> None:
     """The first cause in one sentence with the key that mends it."""
-    console.print(outcome(verdicts), markup=False, highlight=False, soft_wrap=True)
+    console.print(outcome(verdicts))
 
 
 def outcome(verdicts: Sequence[Verdict]) -> str:
@@ -40,7 +42,3 @@ def outcome(verdicts: Sequence[Verdict]) -> str:
         return "Sampler and trainer agree on every rung" + (f" that applies ({left_out} do not)." if left_out else ".")
     key = f" (see {first.key})" if first.key else ""
     return f"First cause, at rung '{first.rung}': {first.cause}{key}."
-
-
-def _plain(text: str) -> str:
-    return text.replace("[", "\\[")

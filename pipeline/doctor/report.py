@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.doctor.console import MARKS, measured
+from pipeline.doctor.console import mark, measured
 from pipeline.doctor.examine import Examination
 from pipeline.doctor.ladder import first_cause
 from pipeline.doctor.page import comparison_page, page
@@ -28,7 +28,7 @@ def write_comparison(examinations: Sequence[Examination], folder: Path, console:
     """Both examinations side by side, on the terminal and as a page above their folders."""
     table = FittingTable(["rung", *(f"{'AB'[i]}: {e.name}" for i, e in enumerate(examinations))])
     for verdicts in zip(*(e.verdicts for e in examinations), strict=True):
-        table.add_row(verdicts[0].rung, *(Text.from_markup(f"{MARKS[v.state]} {measured(v)}") for v in verdicts))
+        table.add_row(verdicts[0].rung, *(Text.assemble(mark(v), " ", measured(v)) for v in verdicts))
     table.add_row("mean |δ|", *(f"{e.figures.mean_abs:.2e}" for e in examinations))
     console.print(table)
     write_json(folder / "doctor.json", {"AB"[i]: plain(e) for i, e in enumerate(examinations)})

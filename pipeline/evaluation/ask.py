@@ -1,8 +1,9 @@
 """Asks a policy every problem, on rollout workers of its own and without a trainer, and scores what it answers."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from configs.schema import Config
@@ -14,8 +15,10 @@ from pipeline.machine.ray_cluster import ray_session
 from pipeline.records.run_folder import RunFolder
 from pipeline.run.assembly import CLOSE_TIMEOUT_S, start_fleet
 from pipeline.run.held_out import ask_all, eval_max_new_tokens, held_out_prompts
-from rollout.data.tokenizer import load_tokenizer
+from rollout.data.tokenizer import completion_text, load_tokenizer, silent_token_ids
 from rollout.rewards.pool import RewardPool
+
+TextOf = Callable[[Sequence[int]], str]
 
 OnProblem = Callable[[Problem, int], None]
 """Told of each answered problem, and how many there are in all."""
@@ -47,12 +50,13 @@ async def ask(config: Config, asking: Asking, folder: RunFolder, on_problem: OnP
         RunFailed: an engine did not start, or none is left.
     """
     tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
+    silent = silent_token_ids(tokenizer, config.model.path)
     prompts = held_out_prompts(config, tokenizer)
     strict = RewardPool(replace(config.reward, function=asking.strict_function)) if asking.strict_function else None
     sampling, problems = _sampling(config, asking), dict[str, Problem]()
 
     async def score(prompt: Prompt, group: Group) -> None:
-        problem = await _problem(prompt, group, tokenizer, strict)
+        problem = await _problem(prompt, group, partial(completion_text, tokenizer, silent=silent), strict)
         problems[prompt.prompt_id] = problem
         on_problem(problem, len(prompts.prompts))
 
@@ -84,13 +88,13 @@ def _threads(config: Config) -> int:
     return max(1, num_cores() // config.rollout.num_workers)
 
 
-async def _problem(prompt: Prompt, group: Group, tokenizer: Any, strict: RewardPool | None) -> Problem:
-    answers = await asyncio.gather(*(_answer(prompt, t, tokenizer, strict) for t in group.trajectories))
+async def _problem(prompt: Prompt, group: Group, text_of: TextOf, strict: RewardPool | None) -> Problem:
+    answers = await asyncio.gather(*(_answer(prompt, t, text_of, strict) for t in group.trajectories))
     return Problem(prompt.prompt_id, prompt.text, prompt.answer, tuple(answers))
 
 
-async def _answer(prompt: Prompt, t: Trajectory, tokenizer: Any, strict: RewardPool | None) -> Answer:
-    text = tokenizer.decode(list(t.response_token_ids), skip_special_tokens=True)
+async def _answer(prompt: Prompt, t: Trajectory, text_of: TextOf, strict: RewardPool | None) -> Answer:
+    text = text_of(t.response_token_ids)
     exact, failed, error = None, t.reward_failed, t.reward_error
     if strict is not None:
         result = await strict.score(prompt, text, t.response_token_ids, t.finish_reason)

@@ -16,7 +16,12 @@ class EvaluationProgress:
         self._answered = self._scored = self._correct = self._tenths = 0
         self._bar: Progress | None = None
         if console.is_terminal:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+            )
             self._bar = Progress(*columns, console=console)
             self._task = self._bar.add_task("asking", total=None)
 
@@ -40,4 +45,4 @@ class EvaluationProgress:
             self._bar.update(self._task, completed=self._answered, total=total, description=share)
         elif self._answered * 10 // total > self._tenths:
             self._tenths = self._answered * 10 // total
-            self._console.print(f"{self._answered} of {total} problems answered, {share}", highlight=False)
+            self._console.print(f"{self._answered} of {total} problems answered, {share}")

@@ -55,7 +55,7 @@ def evaluate_target(target: Target, measure: Measure, out: Path, console: Consol
     folder = RunFolder(out.resolve())
     folder.logs.mkdir(parents=True, exist_ok=True)
     asking = _asking(config, measure)
-    console.print(f"{target.name}: starting the engines (about a minute on a CPU)", highlight=False)
+    console.print(f"{target.name}: starting the engines (about a minute on a CPU)")
     with EvaluationProgress(console, measure.correct_at) as progress:
         try:
             asked = asyncio.run(ask(config, asking, folder, progress.answered))

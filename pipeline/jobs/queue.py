@@ -144,7 +144,7 @@ class JobQueue:
         for job in self.jobs:
             state = job.state()
             if self._told.get(job.folder.root, "waiting") != state:
-                self._console.print(f"{job.variant}, seed {job.seed}: {state}", highlight=False, soft_wrap=True)
+                self._console.print(f"{job.variant}, seed {job.seed}: {state}")
             self._told[job.folder.root] = state
 
     def _advance(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.text import Text
 
 from actor.kl import kl_health
-from pipeline.fitting_table import FittingTable
+from pipeline.fitting_table import FittingTable, plain_console
 
 NUM_NOTES = 5  # that stay on a terminal
 
@@ -19,7 +19,7 @@ class RunConsole:
     """Shows phases, steps, workers, alarms, notes and an estimate of the time left."""
 
     def __init__(self, name: str, total_steps: int, rich: RichConsole | None = None) -> None:
-        self._rich = rich or RichConsole()
+        self._rich = rich or plain_console()
         self._name, self._total = name, total_steps
         self._live: Live | None = None
         self._row: Mapping[str, float | int | None] = {}
@@ -96,7 +96,7 @@ class RunConsole:
     def _line(self, text: str) -> None:
         """A line where there is no live view, which reads what it shows by itself."""
         if self._live is None:
-            self._rich.print(f"[{self._name}] {text}", markup=False, highlight=False, soft_wrap=True)
+            self._rich.print(f"[{self._name}] {text}")
 
     def _view(self) -> RichGroup:
         cells = self._cells() if self._row else []

@@ -132,6 +132,8 @@ class TrainingLoop:
 
     async def prepare(self) -> None:
         """Bring every worker to the run's version, proved against the trainer, before the first sample."""
+        for sentence in self.run.data_notes:
+            self.console.note(sentence)
         if self.run.checkpoint is not None:
             self.console.phase(f"going on from {self.run.checkpoint.path}")
             await self.parts.trainer.load_state(str(self.run.checkpoint.trainer))
@@ -148,9 +150,6 @@ class TrainingLoop:
     async def steps(self) -> None:
         """Every step: take a batch, train, publish, record."""
         self._feeder = asyncio.ensure_future(self.rollouts.run())
-        if self.run.num_prompts_left_out:
-            total = len(self.run.train_prompts) + self.run.num_prompts_left_out
-            self.console.note(f"{self.run.num_prompts_left_out} of {total} prompts are too long and left out")
         self.console.workers(lambda: [slot.state() for slot in self.parts.fleet.slots])
         self.console.begin_steps(self.run.version)
         while self.run.version < self.config.train.total_steps:

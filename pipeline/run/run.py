@@ -47,7 +47,8 @@ class Run:
     trackers: Trackers
     train_prompts: list[Prompt]
     eval_prompts: list[Prompt]
-    num_prompts_left_out: int = 0
+    data_notes: list[str] = field(default_factory=list)
+    """What a user should know of the data sets, a sentence each."""
     checkpoint: Checkpoint | None = None
     restored: RunState | None = None
     version: int = 0
@@ -193,8 +194,8 @@ def open_run(config: Config) -> Iterator[Run]:
                 ledger=Ledger(stack.enter_context(JsonLines(folder.ledger))),
                 trackers=trackers,
                 train_prompts=train_prompts.prompts,
-                num_prompts_left_out=sum(train_prompts.num_dropped.values()),
-                eval_prompts=eval_prompts,
+                eval_prompts=eval_prompts.prompts,
+                data_notes=data_notes(train_prompts, eval_prompts),
                 checkpoint=checkpoint,
                 restored=restored,
             )
@@ -203,7 +204,7 @@ def open_run(config: Config) -> Iterator[Run]:
         yield run
 
 
-def _prompts(config: Config) -> tuple[PromptSet, list[Prompt]]:
+def _prompts(config: Config) -> tuple[PromptSet, PromptSet]:
     """Those to train on and those held out, once the model they are for has proved to be whole."""
     tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
     check_weights_fit(config.model.path, config.model.trust_remote_code)
@@ -214,7 +215,23 @@ def _prompts(config: Config) -> tuple[PromptSet, list[Prompt]]:
         max_new_tokens=config.rollout.sampling.max_new_tokens,
         max_model_len=context_length(config.model.path),
     )
-    return train_prompts, held_out_prompts(config, tokenizer).prompts if config.eval.num_samples else []
+    return train_prompts, held_out_prompts(config, tokenizer) if config.eval.num_samples else PromptSet([], {})
+
+
+def data_notes(train: PromptSet, held_out: PromptSet) -> list[str]:
+    """What a user should know of the data sets before training, a sentence each."""
+    notes = []
+    for name, prompts in (("", train), ("held-out ", held_out)):
+        if left_out := sum(prompts.num_dropped.values()):
+            total = len(prompts.prompts) + left_out
+            notes.append(f"{left_out} of {total} {name}prompts are too long and left out")
+    trained_on = {p.token_ids for p in train.prompts}
+    if shared := sum(p.token_ids in trained_on for p in held_out.prompts):
+        notes.append(
+            f"WARNING: {shared} of {len(held_out.prompts)} held-out prompts are also training prompts, so eval/reward "
+            "measures what was trained on; name a held-out set in eval.path and eval.split"
+        )
+    return notes
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Checks of a data set's rows: columns, prompts, answers and ids, each problem with its row and config key."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,14 @@ def _column(row: Row, config: DatasetConfig, field: str) -> Any:
     column = getattr(config, field)
     if column in row.columns:
         return row.columns[column]
-    names = list(row.columns)
+    value: Any = row.columns
+    for name in str(column).split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            break
+        value = value[name]
+    else:
+        return value
+    names = list(_names(row.columns))
     near = difflib.get_close_matches(str(column), names, n=1)
     advice = f"set dataset.{field}={near[0]}" if near else f"set dataset.{field} to one of them"
     raise ConfigError(
@@ -57,6 +64,15 @@ def _column(row: Row, config: DatasetConfig, field: str) -> Any:
         f"which has {', '.join(map(repr, names)) or 'no columns'}; {advice}.",
         f"dataset.{field}",
     )
+
+
+def _names(columns: Mapping[str, Any]) -> Iterator[str]:
+    """Column names, those inside of columns of objects dotted: `reward_model.ground_truth`."""
+    for name, value in columns.items():
+        if isinstance(value, Mapping) and value:
+            yield from (f"{name}.{inner}" for inner in _names(value))
+        else:
+            yield name
 
 
 def _answer(row: Row, config: DatasetConfig) -> str:

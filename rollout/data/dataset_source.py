@@ -1,8 +1,9 @@
 """Where a data set's rows come from: a local file, a folder, or the hub."""
 
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -67,6 +68,13 @@ def _check_file_settings(path: Path, config: DatasetConfig, keys: DatasetKeys) -
         )
     if config.name not in (None, DEFAULT_NAME):
         raise refused("dataset.name", config.name, "has no meaning for a local file", "remove it")
+    if (shard := _SHARD.fullmatch(path.stem)) and int(shard["count"]) > 1:
+        raise refused(
+            keys.path,
+            config.path,
+            f"is one of the {int(shard['count'])} files of a split",
+            f"name their folder, {path.parent}, to read the split whole, or rename the file to use it alone",
+        )
     # A held-out file is usually called by its split's name; any other split of a file would be the training rows.
     if config.split not in (LOCAL_SPLIT, path.stem):
         raise refused(
@@ -74,6 +82,29 @@ def _check_file_settings(path: Path, config: DatasetConfig, keys: DatasetKeys) -
             config.split,
             f"is no split of the local file {config.path}, which has only '{LOCAL_SPLIT}'",
             f"name the file of that split in {keys.path}, or set {keys.split}={LOCAL_SPLIT}",
+        )
+
+
+_SHARD = re.compile(r"(?P<split>.+)-(?P<index>\d+)-of-(?P<count>\d+)")
+
+
+def _check_whole(files: Sequence[Path], config: DatasetConfig, keys: DatasetKeys) -> None:
+    """All files of a split that says of how many it consists."""
+    shards = [shard for file in files if (shard := _SHARD.fullmatch(file.stem))]
+    counts = sorted({int(shard["count"]) for shard in shards})
+    if len(counts) > 1:
+        raise refused(
+            keys.path,
+            config.path,
+            f"holds files of two versions of the split '{config.split}' (in {counts[0]} and in {counts[1]} files)",
+            "remove those of one version",
+        )
+    if shards and (missing := set(range(counts[0])) - {int(shard["index"]) for shard in shards}):
+        raise refused(
+            keys.path,
+            config.path,
+            f"holds {counts[0] - len(missing)} of the {counts[0]} files of the split '{config.split}'",
+            f"add number {min(missing)} and any other missing one",
         )
 
 
@@ -100,6 +131,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
 def _open_folder(folder: Path, config: DatasetConfig, keys: DatasetKeys) -> Iterator[Row]:
     files = _files_of_split(folder, config)
     if files:
+        _check_whole(files, config, keys)
         return (row for file in files for row in _in_file(file, len(files) > 1))
     if (folder / "dataset_dict.json").exists() or (folder / "state.json").exists():
         return _open_saved(folder, config, keys)
@@ -137,7 +169,21 @@ def _open_saved(folder: Path, config: DatasetConfig, keys: DatasetKeys) -> Itera
         if config.split not in saved:
             raise refused(keys.split, config.split, f"is no split of {folder}", f"choose one of {', '.join(saved)}")
         saved = saved[config.split]
+    elif config.split not in (names := _names_of_saved(saved, folder)):
+        raise refused(
+            keys.split,
+            config.split,
+            f"is not a split of {folder}, which holds one data set called '{names[0]}'",
+            f"name the folder of that split in {keys.path}, or set {keys.split}={names[0]}",
+        )
     return _numbered(saved)
+
+
+def _names_of_saved(saved: Any, folder: Path) -> list[str]:
+    """What the split of a folder with a single data set may be called: its own name, its folder's, or a file's."""
+    # A part of a split, `train[:10%]`, is still of that split.
+    own = LOCAL_SPLIT if saved.split is None else str(saved.split).partition("[")[0]
+    return [own, folder.name]
 
 
 def _open_hub(path: str, config: DatasetConfig, keys: DatasetKeys) -> Iterator[Row]:

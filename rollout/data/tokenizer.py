@@ -78,6 +78,23 @@ def eos_token_ids(tokenizer: "PreTrainedTokenizerBase", model_path: str) -> tupl
     return end_token_ids(tokenizer, *configs)
 
 
+def silent_token_ids(tokenizer: "PreTrainedTokenizerBase", model_path: str) -> frozenset[int]:
+    """Ids that frame a completion without being part of its text: end, pad and begin tokens.
+
+    Other special tokens stay in the text: a model may have learned to answer in tags that its tokenizer declares
+    special, and a reward must see them.
+    """
+    frame = {tokenizer.pad_token_id, tokenizer.bos_token_id, *eos_token_ids(tokenizer, model_path)}
+    return frozenset(i for i in frame if i is not None)
+
+
+def completion_text(tokenizer: "PreTrainedTokenizerBase", token_ids: Iterable[int], silent: frozenset[int]) -> str:
+    """Text of sampled tokens as rewards and people read it, without the `silent` ones."""
+    text = tokenizer.decode([i for i in token_ids if i not in silent], skip_special_tokens=False)
+    assert isinstance(text, str)
+    return text
+
+
 def _check_folder(model_path: str) -> None:
     folder = Path(model_path).expanduser()
     looks_local = model_path.startswith(("/", ".", "~")) or model_path.count("/") > 1

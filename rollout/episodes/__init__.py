@@ -1,4 +1,4 @@
 """Episodes of several turns: tools between the samples of one transcript.
 
-Imports: rewards, rollout.
+Imports: data, rewards, rollout.
 """

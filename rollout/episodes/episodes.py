@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from configs.errors import refused
 from exchange.types import Completion, FinishReason, Prompt, RewardResult, Trajectory
+from rollout.data.tokenizer import completion_text
 from rollout.episodes.transcript import Transcript
 from rollout.errors import EngineUnusable
 from rollout.import_path import check_arguments, import_callable
@@ -41,14 +42,16 @@ class EpisodeContext:
     generate: Generate
     score_text: Score
     tokenizer: "PreTrainedTokenizerBase"
+    silent_token_ids: frozenset[int]
+    """Of `rollout.data.tokenizer.silent_token_ids`."""
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Token ids of environment text, without special tokens."""
         return tuple(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def decode(self, token_ids: Sequence[int]) -> str:
-        """Text of token ids, without special tokens."""
-        return self.tokenizer.decode(list(token_ids), skip_special_tokens=True)
+        """Text of token ids, without end, pad and begin tokens."""
+        return completion_text(self.tokenizer, token_ids, self.silent_token_ids)
 
     async def score(self, prompt: Prompt, completion: Completion) -> RewardResult:
         """The configured reward of one completion's text."""

@@ -18,7 +18,9 @@ MAX_ERROR_CHARS = 500
 
 
 def outcome_of(value: Any) -> Outcome:
-    """A finite real number (bool and numpy scalars too) is a reward; anything else is a failure."""
+    """A finite real number (bool, numpy and torch scalars too) is a reward; anything else is a failure."""
+    if getattr(value, "shape", None) == ():  # numpy.bool_ and tensors of one element are not numbers.Real
+        value = value.item()
     if not isinstance(value, numbers.Real):
         return Outcome(reason="not_a_number", error=f"the reward function returned {_shown(value)}, not a number")
     try:

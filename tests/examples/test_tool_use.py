@@ -47,7 +47,7 @@ async def score(prompt: Prompt, text: str, token_ids: Sequence[int], finish_reas
 
 def play(script: Script) -> Trajectory:
     episode = resolve_episode(CONFIG.rollout.episode)
-    return asyncio.run(episode(PROMPT, EpisodeContext(script.generate, score, TOKENIZER)))
+    return asyncio.run(episode(PROMPT, EpisodeContext(script.generate, score, TOKENIZER, frozenset({END}))))
 
 
 def test_the_calculator_answers_and_its_tokens_are_outside_the_loss() -> None:

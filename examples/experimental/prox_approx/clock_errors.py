@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from rich.console import Console
 
 from actor.interpolation import APPROXIMATIONS, CLOCKS, interpolation_weight
 from actor.metrics import Metrics, to_floats
@@ -28,7 +27,7 @@ from actor.trainer import Clock, Trainer, Work
 from benchmarks.training_cases import join_alone
 from configs.loading.loader import load_config
 from pipeline.batch.batching import build_batch
-from pipeline.fitting_table import FittingTable
+from pipeline.fitting_table import FittingTable, plain_console
 from pipeline.records.json_lines import read_json_lines
 from pipeline.records.run_folder import RunFolder
 from pipeline.records.trajectories import read_groups
@@ -123,15 +122,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table as Markdown to this file")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the unrounded means to this file")
     options = parser.parse_args(arguments)
-    console, errors = Console(), ErrorsByLag()
+    console, errors = plain_console(), ErrorsByLag()
     join_alone()
     for run in options.runs:
         difference = measure(RunFolder(run.resolve()), errors)
-        console.print(
-            f"{run}: trained again, rl/logprobs within {difference:.1e} of the run's own",
-            highlight=False,
-            soft_wrap=True,
-        )
+        console.print(f"{run}: trained again, rl/logprobs within {difference:.1e} of the run's own")
     table = FittingTable(header(), "Mean |approximated − true| proximal log-probability per token", numbers=True)
     for cells in rows(errors):
         table.add_row(*cells)

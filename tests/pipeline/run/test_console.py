@@ -12,10 +12,18 @@ ROW = {"step": 3, "rl/reward": 0.5, "rl/lag": 1.0, "ppo_actor/update/clip_ratio/
 
 def _shown(terminal, use):
     out = io.StringIO()
-    rich = Console(file=out, force_terminal=terminal, width=200, color_system=None)
+    rich = Console(
+        file=out, force_terminal=terminal, width=200, color_system=None, markup=False, highlight=False, soft_wrap=True
+    )
     with RunConsole("job", 10, rich) as console:
         use(console)
     return out.getvalue()
+
+
+def test_brackets_in_what_a_user_named_are_no_markup(capsys):
+    with RunConsole("run [red]", 10) as console:
+        console.note("prompt [/bold] of data[0].jsonl")
+    assert capsys.readouterr().out == "[run [red]] prompt [/bold] of data[0].jsonl\n"
 
 
 def test_a_step_is_one_plain_line_outside_a_terminal():

@@ -180,6 +180,17 @@ BAD = {
     "name for a file": Bad(
         r"dataset.name=socratic has no meaning for a local file; remove it", [GOOD], settings={"name": "socratic"}
     ),
+    "dotted name that is not there": Bad(
+        r"dataset.answer_column=reward_model.truth is no column .*which has 'question', 'reward_model.ground_truth'; "
+        r"set dataset.answer_column=reward_model.ground_truth",
+        [{"question": "a", "reward_model": {"ground_truth": "b"}}],
+        settings={"answer_column": "reward_model.truth"},
+    ),
+    "one shard of several": Bad(
+        r"dataset.path=\S*train-00000-of-00002.jsonl is one of the 2 files of a split; name their folder, \S+, to read",
+        [GOOD],
+        "train-00000-of-00002.jsonl",
+    ),
     "split of a file": Bad(
         r"dataset.split=test is no split of the local file .*only 'train'; name the file of that split in dataset.path",
         [GOOD],
@@ -225,6 +236,29 @@ def test_saved_data_set_without_the_split(tmp_path: Path) -> None:
     datasets.disable_progress_bars()
     datasets.DatasetDict({"train": datasets.Dataset.from_list([GOOD])}).save_to_disk(tmp_path / "set")
     assert "dataset.split=test is no split of" in refusal_of(tmp_path / "set", split="test")
+
+
+@pytest.mark.parametrize("split", [None, "train"])
+def test_saved_single_data_set_of_another_split(split: str | None, tmp_path: Path) -> None:
+    import datasets
+
+    rows = datasets.Dataset.from_list([GOOD], split=split)
+    rows.save_to_disk(tmp_path / "set")
+    message = refusal_of(tmp_path / "set", split="test")
+    assert "dataset.split=test is not a split of" in message
+    assert "which holds one data set called 'train'; name the folder of that split in dataset.path" in message
+
+
+def test_split_that_lacks_a_file(tmp_path: Path) -> None:
+    for index in (0, 2):
+        (tmp_path / f"train-0000{index}-of-00003.jsonl").write_text(json.dumps(GOOD))
+    assert "holds 2 of the 3 files of the split 'train'; add number 1" in refusal_of(tmp_path)
+
+
+def test_split_in_two_versions(tmp_path: Path) -> None:
+    for name in ("00000-of-00001", "00000-of-00002", "00001-of-00002"):
+        (tmp_path / f"train-{name}.jsonl").write_text(json.dumps(GOOD))
+    assert "holds files of two versions of the split 'train' (in 1 and in 2 files)" in refusal_of(tmp_path)
 
 
 def test_malformed_line_of_one_shard_names_the_file(tmp_path: Path) -> None:

@@ -106,6 +106,30 @@ def test_data_set_saved_by_datasets(tmp_path: Path) -> None:
     check_whole(load(tmp_path / "set"))
 
 
+@pytest.mark.parametrize(
+    ("saved_as", "folder", "split"),
+    [(None, "set", "train"), ("train", "set", "train"), ("test", "held_out", "test"), (None, "test", "test")],
+)
+def test_single_data_set_serves_its_own_split(saved_as: str | None, folder: str, split: str, tmp_path: Path) -> None:
+    import datasets
+
+    datasets.disable_progress_bars()
+    datasets.Dataset.from_list(ROWS, split=saved_as).save_to_disk(tmp_path / folder)
+    check_whole(load(tmp_path / folder, split=split))
+
+
+def test_columns_inside_of_columns_are_dotted(tmp_path: Path) -> None:
+    """As verl's Parquet has them; a column whose own name has the dot comes first."""
+    rows = [{"question": "a?", "reward_model": {"ground_truth": "1", "style": "rule"}}]
+    (prompt,) = load(parquet(tmp_path / "a.parquet", rows), answer_column="reward_model.ground_truth").prompts
+    assert prompt.answer == "1"
+    (prompt,) = load(
+        jsonl(tmp_path / "b.jsonl", [rows[0] | {"reward_model.ground_truth": "2"}]),
+        answer_column="reward_model.ground_truth",
+    ).prompts
+    assert prompt.answer == "2"
+
+
 def test_file_called_by_its_split_serves_that_split(tmp_path: Path) -> None:
     check_whole(load(jsonl(tmp_path / "test.jsonl"), split="test"))
 

@@ -8,7 +8,7 @@ import pytest
 from configs.errors import ConfigError
 from rollout.data import hub
 from rollout.data.model_files import context_length, vocab_size
-from rollout.data.tokenizer import eos_token_ids, load_tokenizer
+from rollout.data.tokenizer import completion_text, eos_token_ids, load_tokenizer, silent_token_ids
 from tests.rollout.tiny_tokenizers import CHATML, byte_tokenizer
 
 NUM_TOKENS = 5 + 256
@@ -126,3 +126,17 @@ def test_unreachable_hub_is_said_at_once(monkeypatch: pytest.MonkeyPatch, tmp_pa
         assert huggingface_hub.constants.HF_HUB_OFFLINE
     finally:
         hub.hub_reachable.cache_clear()
+
+
+def test_only_end_pad_and_begin_tokens_are_left_out_of_a_completions_text(tmp_path: Path) -> None:
+    """`<|im_start|>` stands for a tag that the tokenizer declares special and a reward looks for."""
+    tokenizer = byte_tokenizer(bos=True)
+    tokenizer.pad_token = "<unk>"
+    tokenizer.save_pretrained(tmp_path)
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [1, 3]}))
+    loaded = load_tokenizer(str(tmp_path))
+    silent = silent_token_ids(loaded, str(tmp_path))
+    assert silent == {0, 1, 3, 4}
+    ids = loaded.convert_tokens_to_ids(["<s>", "<unk>", "<|im_start|>", "4", "2", "<|im_end|>", "</s>"])
+    assert completion_text(loaded, ids, silent) == "<|im_start|>42"
+    assert loaded.decode(ids, skip_special_tokens=True) == "42"

@@ -72,7 +72,7 @@ def context(asked: list[tuple[int, ...]], scored: list[str]) -> EpisodeContext:
         scored.append(text)
         return RewardResult(float(text == "4"))
 
-    return EpisodeContext(generate, score, TOKENIZER)
+    return EpisodeContext(generate, score, TOKENIZER, frozenset({TOKENIZER.eos_token_id}))
 
 
 def test_single_turn_scores_the_text_without_its_end_token() -> None:

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from configs.errors import ConfigError
 from rollout.import_path import import_path_of
-from rollout.rewards.function import resolve_reward_function
+from rollout.rewards.function import outcome_of, resolve_reward_function
 from rollout.rewards.gsm8k import gsm8k_reward
 
 MODULE = """
@@ -107,3 +109,24 @@ def test_a_functions_own_import_path() -> None:
     assert import_path_of(gsm8k_reward) == "rollout.rewards.gsm8k:gsm8k_reward"
     with pytest.raises(ValueError, match="has no import path; define it with def"):
         import_path_of(lambda *_: 1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "reward"),
+    [
+        (True, 1.0),
+        (np.bool_(True), 1.0),
+        (np.float32(0.25), 0.25),
+        (np.int64(3), 3.0),
+        (np.array(0.5), 0.5),
+        (torch.tensor(0.75), 0.75),
+        (torch.tensor(True), 1.0),
+    ],
+)
+def test_scalars_of_numpy_and_torch_are_rewards(value: object, reward: float) -> None:
+    assert outcome_of(value).reward == reward
+
+
+@pytest.mark.parametrize("value", [None, "1", 1j, np.array([1.0]), torch.tensor([1.0]), np.str_("1"), np.array("1")])
+def test_anything_else_is_not_a_reward(value: object) -> None:
+    assert outcome_of(value).reason == "not_a_number"
