@@ -9,17 +9,42 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from configs.actor_schema import LoraConfig
+from configs.errors import refused
 
 _ADAPTER = "default"
 
 
+def check_targets(causal_lm: nn.Module, config: LoraConfig) -> None:
+    """Refuse names that no layer has: peft would adapt the others without a word.
+
+    Args:
+        causal_lm: the model as transformers builds it; its weights may be on the meta device.
+        config: the adapter; rank 0 has no targets.
+
+    Raises:
+        ConfigError: the first such name, and those that exist.
+    """
+    layers = [name for name, module in causal_lm.named_modules() if isinstance(module, nn.Linear | Conv1D)]
+    existing = sorted({name.rpartition(".")[2] for name in layers} - {"lm_head", "embed_out"})
+    for target in config.target_modules if config.rank else ():
+        if not any(f".{name}".endswith(f".{target}") for name in layers):
+            raise refused(
+                "actor.lora.target_modules",
+                target,
+                "matches no linear layer of the model",
+                f"use names among {', '.join(existing)}",
+            )
+
+
 def add_lora(causal_lm: PreTrainedModel, config: LoraConfig) -> nn.Module:
-    """Freeze the model and add an adapter to `actor.lora.target_modules`. Raises ValueError if none matches."""
+    """Freeze the model and add an adapter to `actor.lora.target_modules`; raises as `check_targets`."""
     from peft import LoraConfig as PeftLoraConfig
     from peft import get_peft_model
 
+    check_targets(causal_lm, config)
     peft_config = PeftLoraConfig(
         r=config.rank,
         lora_alpha=config.alpha,

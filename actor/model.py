@@ -14,10 +14,18 @@ from actor.head import LogprobHead
 from actor.logprobs import KeptTokens
 from actor.lora import add_lora
 from configs.actor_schema import ActorConfig
+from configs.errors import refused
 from configs.schema import ModelConfig
 
 # Changes to the logits that the head does not compute: leaving one out would be a silent mismatch.
-_UNSUPPORTED_LOGITS = ("final_logit_softcapping", "logits_scaling", "logit_scale", "lm_head_multiplier")
+_UNSUPPORTED_LOGITS = (
+    "final_logit_softcapping",
+    "logits_soft_cap",
+    "logits_scaling",
+    "logit_scale",
+    "lm_head_multiplier",
+)
+_COMPUTE_SOFTCAP = ("eager", "flash_attention_2")  # of attention scores; the others drop or refuse it
 
 
 class PolicyNetwork(nn.Module):
@@ -79,11 +87,11 @@ def _attention_arguments(implementation: str, batch: MicroBatch) -> dict[str, An
 def load_policy(model: ModelConfig, actor: ActorConfig) -> PolicyNetwork:
     """The policy in `model.dtype` on the CPU, with adapters and gradient checkpointing as configured.
 
-    Raises ValueError for a model whose logits the head would not reproduce, and OSError from
+    Raises ConfigError for a model whose logits the trainer would not reproduce, and OSError from
     transformers when the path holds no model.
     """
     config = AutoConfig.from_pretrained(model.path, trust_remote_code=model.trust_remote_code)
-    _refuse_unsupported(config)
+    check_computable(model.path, config, actor.attn_implementation)
     without_noise(config)
     causal_lm = AutoModelForCausalLM.from_pretrained(
         model.path,
@@ -114,11 +122,26 @@ def _attention(actor: ActorConfig) -> str:
     return PACKED_ATTENTION
 
 
-def _refuse_unsupported(config: PretrainedConfig) -> None:
+def check_computable(path: str, config: PretrainedConfig, attention: str) -> None:
+    """Refuse a model whose logits the trainer would not reproduce; `attention` is actor.attn_implementation.
+
+    Raises:
+        ConfigError: what the model's config asks for, and a remedy.
+    """
+    text = config.get_text_config()
     for name in _UNSUPPORTED_LOGITS:
-        value = getattr(config, name, None)
+        value = getattr(text, name, None)
         if value not in (None, 1, 1.0):
-            raise ValueError(f"model.path: {config.model_type} changes its logits by {name}={value}, not supported")
+            why = f"changes its logits by {name}={value}, which the trainer's head does not compute"
+            raise refused("model.path", path, why, "choose a model without it")
+    value = getattr(text, "attn_logit_softcapping", None)
+    if value is not None and attention not in _COMPUTE_SOFTCAP:
+        raise refused(
+            "actor.attn_implementation",
+            attention,
+            f"does not compute the model's attn_logit_softcapping={value}",
+            "set actor.attn_implementation=eager",
+        )
 
 
 def without_noise(config: PretrainedConfig) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import torch.distributed as dist
-from safetensors.torch import save_file
 
 from actor.full_weights import iter_full_weights
+from actor.model import PolicyNetwork
+from actor.tensor_files import save_tensors
 from configs.schema import ModelConfig
 
 _SHARD_BYTES = 2 << 30
@@ -32,12 +33,13 @@ def save_policy(engine: Any, model: ModelConfig, directory: str) -> None:
         if writes:
             path = target / f"shard-{len(shards):05d}"
             tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in bucket}
-            save_file(tensors, path, metadata={"format": "pt"})
+            save_tensors(tensors, path)
             total_bytes += sum(t.numel() * t.element_size() for t in tensors.values())
             shards.append((path, list(tensors)))
     if writes:
         _name_shards(target, shards, total_bytes)
         _copy_side_files(model, target)
+        _write_config(model, target, is_tied(engine.module))
     dist.barrier()
 
 
@@ -60,10 +62,22 @@ def _copy_side_files(model: ModelConfig, target: Path) -> None:
     for file in source.iterdir():
         if file.is_file() and not file.name.endswith(_WEIGHT_SUFFIXES):
             shutil.copyfile(file, target / file.name)
-    config = json.loads((source / "config.json").read_text())
+
+
+def _write_config(model: ModelConfig, target: Path, tied: bool) -> None:
+    """The model's own config, which must describe the weights just written, whatever the original's were."""
+    config = json.loads((model_folder(model.path) / "config.json").read_text())
     config.pop("torch_dtype", None)
-    config["dtype"] = model.dtype  # of the weights just written, whatever the original's were
+    config["dtype"] = model.dtype
+    for part in (config, config.get("text_config")):
+        if isinstance(part, dict) and part.get("tie_word_embeddings", tied) != tied:
+            part["tie_word_embeddings"] = tied
     (target / "config.json").write_text(json.dumps(config, indent=2))
+
+
+def is_tied(policy: PolicyNetwork) -> bool:
+    """Whether the head multiplies with the very embedding."""
+    return bool(policy.inner.get_output_embeddings().weight is policy.inner.get_input_embeddings().weight)
 
 
 def model_folder(path: str) -> Path:

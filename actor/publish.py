@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from safetensors.torch import save_file
 
 from actor.full_weights import iter_full_weights
+from actor.tensor_files import save_tensors
 from actor.trainer import Trainer
 
 
@@ -36,7 +36,7 @@ def publish(
                 described = _describe(on_cpu, pool)
                 if directory is not None:
                     path = Path(directory) / f"bucket-{index:05d}.safetensors"
-                    save_file(on_cpu, path)
+                    save_tensors(on_cpu, path)
                     buckets.append(str(path))
                 tensors += described  # waits for the hashes: the bucket's memory is used again for the next one
     return {

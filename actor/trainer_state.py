@@ -16,11 +16,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 
 from actor.deepspeed_engine import base_optimizer, gathered, master_parameters
 from actor.random_state import random_state, restore_random_state
+from actor.tensor_files import save_tensors
 from actor.trainer import Trainer
 
 _BUCKET_PARAMETERS = 64
@@ -36,7 +37,7 @@ def save_state(trainer: Trainer, directory: str) -> None:
     _save_parameters(_trained(trainer), target, "parameters")
     if trainer.reference is not None and trainer.reference.was_reset:
         _save_parameters(dict(trainer.reference.policy.inner.named_parameters()), target, "reference")
-    save_file(_rank_tensors(trainer), _rank_file(target))
+    save_tensors(_rank_tensors(trainer), _rank_file(target))
     dist.barrier()
 
 
@@ -91,7 +92,7 @@ def _save_parameters(parameters: dict[str, nn.Parameter], target: Path, stem: st
         with gathered([parameters[n] for n in names]):
             if dist.get_rank() == 0:
                 tensors = {n: parameters[n].detach().cpu().contiguous() for n in names}
-                save_file(tensors, target / f"{stem}-{index:05d}.safetensors")
+                save_tensors(tensors, target / f"{stem}-{index:05d}.safetensors")
 
 
 @torch.no_grad()

@@ -27,14 +27,12 @@ def ablate(
         from pipeline.ablation.runner import Ablation, final_table
         from pipeline.ablation.spec import load_spec
         from pipeline.fitting_table import plain_console
-        from pipeline.machine.hardware import check_hardware
-        from pipeline.preflight.model_folder import check_model_folder
+        from pipeline.preflight.check import check
 
         spec = load_spec(config, grid or [], _seeds(seeds), overrides or [])
         for variant in spec.variants:  # a variant that would be refused is refused before the first one runs
             job = load_config(spec.config, [*spec.overrides, *variant.overrides])
-            check_hardware(job)
-            check_model_folder(job)
+            check(job)
         console = plain_console()
         ablation = Ablation(spec, out, jobs, console)
         results = ablation.run()

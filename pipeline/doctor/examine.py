@@ -17,8 +17,7 @@ from pipeline.doctor.sampler import SamplerFailed
 from pipeline.doctor.start import started_bench
 from pipeline.doctor.verdict import Verdict
 from pipeline.errors import RunFailed
-from pipeline.machine.hardware import check_hardware
-from pipeline.preflight.model_folder import check_model_folder
+from pipeline.preflight.check import check
 from pipeline.records.run_folder import RunFolder
 
 
@@ -57,8 +56,7 @@ def examine(config: Config, out: Path, on_verdict: Callable[[Verdict], None]) ->
         ValueError: something that the user can mend.
         CouldNotRun: a half did not start.
     """
-    check_hardware(config)
-    check_model_folder(config)
+    check(config)
     folder = RunFolder(out.resolve())
     try:
         folder.logs.mkdir(parents=True, exist_ok=True)

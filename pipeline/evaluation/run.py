@@ -16,9 +16,8 @@ from pipeline.evaluation.ask import Asked, Asking, ask
 from pipeline.evaluation.progress import EvaluationProgress
 from pipeline.evaluation.report import Evaluated, write_evaluation
 from pipeline.evaluation.target import Target
-from pipeline.machine.hardware import check_hardware
 from pipeline.machine.remote import as_local
-from pipeline.preflight.model_folder import check_model_folder
+from pipeline.preflight.check import check
 from pipeline.records.run_folder import RunFolder
 from pipeline.run.held_out import eval_max_new_tokens
 
@@ -50,8 +49,7 @@ def evaluate_target(target: Target, measure: Measure, out: Path, console: Consol
         )
     if config.eval.num_samples == 0:
         raise ValueError("eval.num_samples=0 leaves no problem to ask; set it to 1 or more")
-    check_hardware(config, trains=False)
-    check_model_folder(config)
+    check(config, trains=False)
     folder = RunFolder(out.resolve())
     folder.logs.mkdir(parents=True, exist_ok=True)
     asking = _asking(config, measure)

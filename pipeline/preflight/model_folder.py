@@ -1,8 +1,6 @@
-"""Attention heads that an engine cannot compute on a CPU: the engine would end while it starts, minutes later.
+"""Is the model where `model.path` says, whole, and of a size that the run and the engine can use?"""
 
-Is the model where `model.path` says, whole, and one that the run can use?
-"""
-
+import glob
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,6 +36,10 @@ def check_model_folder(config: Config) -> None:
         return
     if not folder.is_dir():
         raise refused("model.path", path, "is a file", "name the folder that holds the model")
+    if glob.escape(path) != path:
+        raise refused(
+            "model.path", path, "holds one of * ? [, which the engine reads as a pattern", "rename the folder"
+        )
     if not (folder / "config.json").is_file():
         raise refused("model.path", path, "holds no config.json", "name a folder saved by transformers")
     if not any(any(folder.glob(pattern)) for pattern in WEIGHTS):

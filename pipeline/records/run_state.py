@@ -27,6 +27,7 @@ class RunState:
     recent_reward_failures: list[bool] = field(default_factory=list)
     num_skipped_steps_in_a_row: int = 0
     ledger_sha256: str = ""  # of those bytes of ledger.jsonl
+    began: str = ""  # local time, ISO 8601: what a chat template that writes the date reads
 
     def began_with(self, ledger: bytes) -> bool:
         """Whether a ledger begins with the rows that it had then; never where an older version recorded no checksum."""

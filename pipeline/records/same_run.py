@@ -13,6 +13,7 @@ from rollout.data.model_files import architecture
 from rollout.data.prompt_cursor import PromptCursor
 
 ARCHITECTURE = "model.architecture"  # no setting, but what stands in the model's config.json
+RENDERING = ("dataset.system_prompt", "dataset.prompt_suffix", "dataset.chat_template")  # of rows that stay the same
 NEW_RUN = "choose another run.dir to start a new run"
 
 
@@ -47,18 +48,28 @@ def check_same_run(folder: RunFolder, restored: RunState, config: Config) -> Non
 
 
 def check_same_prompts(folder: RunFolder, restored: RunState, config: Config, prompts: list[Prompt]) -> None:
-    """Raises ValueError: the data set has other prompts than the run's; names the setting that was changed."""
+    """Compare what the run depends on: the data set's rows and the settings that make prompts of them.
+
+    What a template renders is not compared, since that may depend on the clock.
+
+    Raises:
+        ValueError: names the setting that was changed, or the data set.
+    """
+    now = asdict(config)
+    keys: tuple[str, ...] = RENDERING
+    same_rows = True
     try:
         PromptCursor(prompts, config.run.seed).load_state_dict(restored.cursor)
     except ValueError:
-        now = asdict(config)
+        same_rows = False
         keys = (*(f"dataset.{name}" for name in now["dataset"]), "rollout.sampling.max_new_tokens")
-        for key, old, new in changed(read_settings(folder), now, keys):
-            raise ValueError(
-                f"{key}={shown(new)} gives other prompts than those of the run in {folder.root}, where it was "
-                f"{shown(old)}; give it the old value, or {NEW_RUN}"
-            ) from None
+    for key, old, new in changed(read_settings(folder), now, keys):
+        raise ValueError(
+            f"{key}={shown(new)} gives other prompts than those of the run in {folder.root}, where it was "
+            f"{shown(old)}; give it the old value, or {NEW_RUN}"
+        )
+    if not same_rows:
         raise ValueError(
             f"dataset.path={config.dataset.path} holds other prompts than when the run in {folder.root} began; "
             f"restore the data set, or {NEW_RUN}"
-        ) from None
+        )

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from configs.schema import Config
@@ -44,8 +45,8 @@ def eval_sampling(config: Config) -> Sampling:
     return Sampling(config.eval.temperature, eval_max_new_tokens(config), stop_token_ids=tuple(s.stop_token_ids))
 
 
-def held_out_prompts(config: Config, tokenizer: Any) -> PromptSet:
-    """The held-out problems, `eval.num_samples` of them at most.
+def held_out_prompts(config: Config, tokenizer: Any, now: datetime | None = None) -> PromptSet:
+    """The held-out problems, `eval.num_samples` of them at most; `now` is as in `load_prompts`.
 
     Raises:
         ConfigError: the data set cannot be used, naming its key.
@@ -56,6 +57,7 @@ def held_out_prompts(config: Config, tokenizer: Any) -> PromptSet:
         max_new_tokens=eval_max_new_tokens(config),
         max_model_len=context_length(config.model.path),
         keys=DatasetKeys("eval.path" if config.eval.path else "dataset.path", "eval.split"),
+        now=now,
     )
 
 

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from configs.schema import Config
 from pipeline.errors import TrainerLost
-from pipeline.machine.hardware import check_hardware
-from pipeline.preflight.model_folder import check_model_folder
+from pipeline.preflight.check import check
 
 if TYPE_CHECKING:
     from pipeline.records.summary import Summary
@@ -22,8 +21,7 @@ def launch(config: Config, max_restarts: int = 0) -> "Summary":
         KeyboardInterrupt: the run was interrupted; its message says how to go on.
         RunFailed: the run cannot go on; its message says why and how to go on.
     """
-    check_hardware(config)
-    check_model_folder(config)
+    check(config)
     from pipeline.run.loop import train  # imports the whole stack, seconds that a refused config need not wait
 
     for restart in range(1, max_restarts + 1):

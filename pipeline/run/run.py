@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from configs.loading.loader import save_config
 from configs.schema import Config
@@ -14,11 +15,8 @@ from exchange.types import Prompt
 from pipeline.errors import disk_failure
 from pipeline.feed.feeder import Rollouts
 from pipeline.feed.staleness import Admission
-from pipeline.machine.hardware import check_hardware
 from pipeline.metrics.trackers import Trackers
 from pipeline.preflight.disk_room import check_room
-from pipeline.preflight.model_folder import check_head_size
-from pipeline.preflight.model_weights import check_weights_fit
 from pipeline.records.checkpoints import Checkpoint, CheckpointStore, to_disk
 from pipeline.records.json_lines import JsonLines
 from pipeline.records.ledger import Ledger
@@ -30,9 +28,13 @@ from pipeline.records.summary import Summary
 from pipeline.run.held_out import Evaluation, held_out_prompts
 from pipeline.workers.fleet import Fleet
 from rollout.data.dataset import PromptSet, load_prompts
-from rollout.data.model_files import context_length, read_model_json
+from rollout.data.model_files import context_length
 from rollout.data.prompt_cursor import PromptCursor
+from rollout.data.prompts import reads_clock
 from rollout.data.tokenizer import load_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 @dataclass
@@ -49,6 +51,7 @@ class Run:
     eval_prompts: list[Prompt]
     data_notes: list[str] = field(default_factory=list)
     """What a user should know of the data sets, a sentence each."""
+    began: datetime = field(default_factory=datetime.now)
     checkpoint: Checkpoint | None = None
     restored: RunState | None = None
     version: int = 0
@@ -112,6 +115,7 @@ class Run:
             recent_reward_failures=list(rollouts.reward_failures.recent),
             num_skipped_steps_in_a_row=num_skipped_steps_in_a_row,
             ledger_sha256=ledger_checksum(self.folder.ledger.read_bytes()),
+            began=self.began.isoformat(),
         )
 
     def set_eval_before(self, evaluation: Evaluation) -> None:
@@ -159,15 +163,15 @@ class Run:
 
 @contextmanager
 def open_run(config: Config) -> Iterator[Run]:
-    """Check the machine, read the data, lock the folder, find the checkpoint.
+    """Read the data, lock the folder, find the checkpoint.
 
     Raises:
-        ValueError: the folder is in use or of another run, a data set or tokenizer is unusable,
-            or the machine lacks what the config needs.
+        ValueError: the folder is in use or of another run, or a data set or tokenizer is unusable.
     """
-    check_hardware(config)
     folder = RunFolder.of(config)
-    train_prompts, eval_prompts = _prompts(config)
+    began = datetime.now()
+    tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
+    train_prompts, eval_prompts = _prompts(config, tokenizer, began)
     with ExitStack() as stack:
         with _files_of(folder):
             folder.create()
@@ -177,6 +181,9 @@ def open_run(config: Config) -> Iterator[Run]:
             check_room(folder.root, config)
             checkpoint, restored = _find_checkpoint(store, folder, config)
             if restored is not None:
+                began = datetime.fromisoformat(restored.began) if restored.began else began
+                if reads_clock(tokenizer):
+                    train_prompts, eval_prompts = _prompts(config, tokenizer, began)
                 check_same_prompts(folder, restored, config, train_prompts.prompts)
         trackers = stack.enter_context(Trackers(config, folder, restored.version if restored else 0))
         # All is checked: only now the folder is changed.
@@ -196,6 +203,7 @@ def open_run(config: Config) -> Iterator[Run]:
                 train_prompts=train_prompts.prompts,
                 eval_prompts=eval_prompts.prompts,
                 data_notes=data_notes(train_prompts, eval_prompts),
+                began=began,
                 checkpoint=checkpoint,
                 restored=restored,
             )
@@ -204,18 +212,16 @@ def open_run(config: Config) -> Iterator[Run]:
         yield run
 
 
-def _prompts(config: Config) -> tuple[PromptSet, PromptSet]:
-    """Those to train on and those held out, once the model they are for has proved to be whole."""
-    tokenizer = load_tokenizer(config.model.path, config.model.trust_remote_code)
-    check_weights_fit(config.model.path, config.model.trust_remote_code)
-    check_head_size(config, read_model_json(config.model.path, "config.json"))  # also of a model from the hub
+def _prompts(config: Config, tokenizer: "PreTrainedTokenizerBase", began: datetime) -> tuple[PromptSet, PromptSet]:
+    """Those to train on and those held out, as a chat template renders them at the time the run began."""
     train_prompts = load_prompts(
         config.dataset,
         tokenizer,
         max_new_tokens=config.rollout.sampling.max_new_tokens,
         max_model_len=context_length(config.model.path),
+        now=began,
     )
-    return train_prompts, held_out_prompts(config, tokenizer) if config.eval.num_samples else PromptSet([], {})
+    return train_prompts, held_out_prompts(config, tokenizer, began) if config.eval.num_samples else PromptSet([], {})
 
 
 def data_notes(train: PromptSet, held_out: PromptSet) -> list[str]:

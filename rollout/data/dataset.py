@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from configs.errors import ConfigError, refused
@@ -34,6 +35,7 @@ def load_prompts(
     max_new_tokens: int,
     max_model_len: int | None = None,
     keys: DatasetKeys | None = None,
+    now: datetime | None = None,
 ) -> PromptSet:
     """Read and tokenize a data set.
 
@@ -43,6 +45,7 @@ def load_prompts(
         max_new_tokens: room that an answer needs, in tokens.
         max_model_len: the model's context in tokens; None does not check it.
         keys: config keys that name the data set; None means dataset.path and dataset.split.
+        now: what a chat template that writes the date reads; None means the time of the call.
 
     Raises:
         ConfigError: when the data set cannot be used, naming the row and the key.
@@ -50,7 +53,7 @@ def load_prompts(
     _check_settings(config, tokenizer, max_new_tokens, max_model_len)
     keys = keys or DatasetKeys()
     rows = check_rows(read_rows(config, keys), config)
-    encoded = _encode(rows, config, tokenizer)
+    encoded = _encode(rows, config, tokenizer, now)
     _check_vocabulary(rows, encoded, config, tokenizer)
     room = None if max_model_len is None else max_model_len - max_new_tokens
     prompts: list[Prompt] = []
@@ -92,14 +95,14 @@ def _check_settings(
 
 
 def _encode(
-    rows: Sequence[CheckedRow], config: DatasetConfig, tokenizer: "PreTrainedTokenizerBase"
+    rows: Sequence[CheckedRow], config: DatasetConfig, tokenizer: "PreTrainedTokenizerBase", now: datetime | None
 ) -> list[tuple[int, ...]]:
     key = "dataset.prompt_column"
     if uses_chat_template(config, tokenizer):
         texts = []
         for row in rows:
             try:
-                texts.append(render_chat(row.content, config, tokenizer))
+                texts.append(render_chat(row.content, config, tokenizer, now))
             except ValueError as error:
                 raise ConfigError(f"{config.path}, {row.where}: the prompt {error}.", key) from error
         return encode_chats(texts, tokenizer)

@@ -1,9 +1,11 @@
 """The order in which prompts are asked: every prompt once an epoch, shuffled anew by seed and epoch."""
 
 import hashlib
+import json
 import random
 from collections import deque
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from exchange.types import Prompt
@@ -55,18 +57,18 @@ class PromptCursor:
             "position": self._position,
             "returned": [list(item) for item in self._returned],
             "seed": self._seed,
-            "prompts": self._fingerprint(),
+            "rows": self._rows,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where `state_dict` stood.
 
         Raises:
-            ValueError: when that walk was over other prompts or with another seed.
+            ValueError: when that walk was over other rows or with another seed.
         """
         if state["seed"] != self._seed:
             raise ValueError(f"run.seed={self._seed} differs from {state['seed']} of the checkpoint; set it to that")
-        if state["prompts"] != self._fingerprint():
+        if state["rows"] != self._rows:
             raise ValueError(
                 "dataset.path: the prompts differ from those of the checkpoint; restore the data set and its settings, "
                 "or start a new run in another run.dir"
@@ -74,8 +76,11 @@ class PromptCursor:
         self._start(state["epoch"], state["position"])
         self._returned = deque((epoch, prompt_id) for epoch, prompt_id in state["returned"])
 
-    def _fingerprint(self) -> str:
+    @cached_property
+    def _rows(self) -> str:
+        """Digest of what the data set holds. Token ids are not part of it: a chat template may write the date."""
         digest = hashlib.sha256()
         for prompt in self._prompts.values():
-            digest.update(f"{prompt.prompt_id}\0{prompt.token_ids}\0".encode())
+            row = [prompt.prompt_id, prompt.text, prompt.answer, prompt.row]
+            digest.update(json.dumps(row, default=str, ensure_ascii=False).encode(errors="surrogatepass"))
         return digest.hexdigest()

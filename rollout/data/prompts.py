@@ -1,6 +1,7 @@
 """From a row's prompt to the token ids that sampler and trainer both see."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from configs.schema import DatasetConfig
@@ -52,10 +53,24 @@ def prompt_text(content: str | Sequence[Mapping[str, str]]) -> str:
     return content if isinstance(content, str) else content[-1]["content"]
 
 
+def reads_clock(tokenizer: "PreTrainedTokenizerBase") -> bool:
+    """Whether the chat template writes the date or time into prompts."""
+    return "strftime_now" in str(tokenizer.chat_template)
+
+
 def render_chat(
-    content: str | Sequence[Mapping[str, str]], config: DatasetConfig, tokenizer: "PreTrainedTokenizerBase"
+    content: str | Sequence[Mapping[str, str]],
+    config: DatasetConfig,
+    tokenizer: "PreTrainedTokenizerBase",
+    now: datetime | None = None,
 ) -> str:
     """The chat as one text in the tokenizer's template, up to where the assistant's answer begins.
+
+    Args:
+        content: of the prompt column.
+        config: system prompt and suffix.
+        tokenizer: its template.
+        now: what the template's clock shows; None means the time of the call.
 
     Raises:
         ValueError: when there would be two system messages, or the template refuses the messages.
@@ -70,7 +85,9 @@ def render_chat(
             raise ValueError("has a system message of its own; unset dataset.system_prompt")
         messages.insert(0, {"role": "system", "content": config.system_prompt})
     try:
-        text = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        text = tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, strftime_now=(now or datetime.now()).strftime
+        )
     except TemplateError as error:
         raise ValueError(f"is refused by the tokenizer's chat template ({error})") from error
     assert isinstance(text, str)

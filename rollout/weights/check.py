@@ -108,17 +108,24 @@ def compare_values(parameter: torch.Tensor, expected: torch.Tensor) -> str | Non
 
 
 def compare_function(
-    apply: Callable[[torch.Tensor], torch.Tensor], expected: torch.Tensor, dtype: torch.dtype, seed: int
+    apply: Callable[[torch.Tensor], torch.Tensor],
+    shape: tuple[int, int],
+    expected: torch.Tensor,
+    dtype: torch.dtype,
+    seed: int,
 ) -> str | None:
     """What differs between x ↦ apply(x) and x ↦ x @ expectedᵀ, or None.
 
     Args:
         apply: the layer without bias, [M, K] of `dtype` → [M, N]; extra output columns pad the vocabulary.
+        shape: (N, K) that the layer was built for; its kernel reads beyond its memory when given other input.
         expected: [N, K] as sent.
         dtype: type of the layer's input; decides the tolerance.
         seed: chooses columns and random rows; every version brings others.
     """
     num_rows, num_columns = expected.shape
+    if num_columns != shape[1] or num_rows > shape[0]:
+        return f"a layer of shape {shape} holds what was sent as {tuple(expected.shape)}"
     generator = torch.Generator().manual_seed(seed)
     columns = torch.arange(num_columns)
     if num_columns > ALL_COLUMNS_UP_TO:

@@ -100,7 +100,15 @@ def _compare(
         return None
     apply = _head(model, parameter.dtype) if head else _linear(module)
     dtype = _coarser(parameter.dtype, _head_dtype(model)) if head else parameter.dtype
-    return compare_function(apply, expected.to(parameter.device), dtype, version)
+    return compare_function(apply, _built_for(module), expected.to(parameter.device), dtype, version)
+
+
+def _built_for(module: Any) -> tuple[int, int]:
+    """This rank's (outputs, inputs) of a linear layer or lm_head; its packed weight no longer tells."""
+    if hasattr(module, "shard_indices"):
+        return module.num_embeddings_per_partition, module.embedding_dim
+    inputs = getattr(module, "input_size_per_partition", module.input_size)
+    return getattr(module, "output_size_per_partition", module.output_size), inputs
 
 
 def _linear(module: Any) -> Callable[[torch.Tensor], torch.Tensor]:

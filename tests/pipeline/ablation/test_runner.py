@@ -34,7 +34,7 @@ def broken(monkeypatch):
         job.process = subprocess.Popen([sys.executable, "-c", code])
 
     monkeypatch.setattr(Job, "start", start)
-    monkeypatch.setattr("pipeline.preflight.model_folder.check_model_folder", lambda config: None)
+    monkeypatch.setattr("pipeline.preflight.check.check", lambda config: None)
     monkeypatch.setattr(pipeline.jobs.queue, "POLL_S", 0.02)
     return names
 

@@ -11,8 +11,7 @@ from pipeline.run import launch
 @pytest.fixture
 def attempts(monkeypatch):
     made = []
-    monkeypatch.setattr(launch, "check_hardware", lambda config: None)
-    monkeypatch.setattr(launch, "check_model_folder", lambda config: None)
+    monkeypatch.setattr(launch, "check", lambda config: None)
     monkeypatch.setattr(pipeline.run.loop, "train", lambda config: _answer(made))
     made.append([])
     return made

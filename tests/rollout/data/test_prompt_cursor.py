@@ -94,9 +94,21 @@ def test_resume_refuses_another_seed_and_other_prompts() -> None:
         PromptCursor(prompts(3), 2).load_state_dict(state)
     with pytest.raises(ValueError, match=r"dataset\.path: the prompts differ"):
         PromptCursor(prompts(4), 1).load_state_dict(state)
-    changed = [*prompts(2), Prompt("2", (9,), "answer")]
+    for changed in (Prompt("2", (2, 3), "other"), Prompt("2", (2, 3), "answer", text="other")):
+        with pytest.raises(ValueError, match=r"dataset\.path: the prompts differ"):
+            PromptCursor([*prompts(2), changed], 1).load_state_dict(state)
     with pytest.raises(ValueError, match=r"dataset\.path: the prompts differ"):
-        PromptCursor(changed, 1).load_state_dict(state)
+        PromptCursor([*prompts(2), Prompt("2", (2, 3), "answer", {"column": 1})], 1).load_state_dict(state)
+
+
+def test_resume_accepts_rows_that_a_template_renders_otherwise() -> None:
+    """A template may write today's date into every prompt."""
+    cursor = PromptCursor(prompts(3), 1)
+    cursor.next()
+    tomorrow = [Prompt(p.prompt_id, (*p.token_ids, 9), p.answer) for p in prompts(3)]
+    resumed = PromptCursor(tomorrow, 1)
+    resumed.load_state_dict(json.loads(json.dumps(cursor.state_dict())))
+    assert take(resumed, 5) == take(cursor, 5)
 
 
 def test_no_prompts_are_refused() -> None:

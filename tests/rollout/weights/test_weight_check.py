@@ -60,20 +60,34 @@ def test_values_are_compared_in_the_type_of_the_parameter():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_layer_with_the_sent_matrix_passes(columns, dtype):
     weight = torch.randn(40, columns, generator=torch.Generator().manual_seed(0)).to(dtype)
-    assert compare_function(lambda x: torch.nn.functional.linear(x, weight), weight, dtype, seed=1) is None
+    assert (
+        compare_function(lambda x: torch.nn.functional.linear(x, weight), tuple(weight.shape), weight, dtype, seed=1)
+        is None
+    )
+
+
+@pytest.mark.parametrize("shape", [(40, 95), (40, 97), (39, 96)])
+def test_a_layer_of_another_shape_is_refused_before_its_kernel_is_called(shape):
+    def kernel(x):
+        raise AssertionError("would read beyond its memory")
+
+    problem = compare_function(kernel, shape, torch.ones(40, 96), torch.float32, seed=1)
+    assert problem == f"a layer of shape {shape} holds what was sent as (40, 96)"
 
 
 def test_every_single_value_of_a_small_matrix_counts():
     weight = torch.randn(8, 16, generator=torch.Generator().manual_seed(0))
     stale = weight.clone()
     stale[5, 11] *= 1 + 2**-22
-    assert "1 of 128 repacked values" in str(compare_function(lambda x: x @ stale.T, weight, torch.float32, seed=1))
+    assert "1 of 128 repacked values" in str(
+        compare_function(lambda x: x @ stale.T, tuple(weight.shape), weight, torch.float32, seed=1)
+    )
 
 
 def test_a_stale_large_matrix_is_seen_by_its_columns():
     weight = torch.randn(40, 300, generator=torch.Generator().manual_seed(0))
     stale = weight - 1e-6  # one Adam step at lr 1e-6
-    assert compare_function(lambda x: x @ stale.T, weight, torch.float32, seed=1) is not None
+    assert compare_function(lambda x: x @ stale.T, tuple(weight.shape), weight, torch.float32, seed=1) is not None
 
 
 def test_damage_in_a_column_that_is_not_sampled_is_seen_by_the_random_rows():
@@ -81,11 +95,14 @@ def test_damage_in_a_column_that_is_not_sampled_is_seen_by_the_random_rows():
     for column in range(300):
         damaged = weight.clone()
         damaged[:, column] = 0
-        assert compare_function(lambda x, w=damaged: x @ w.T, weight, torch.float32, seed=1) is not None
+        assert (
+            compare_function(lambda x, w=damaged: x @ w.T, tuple(weight.shape), weight, torch.float32, seed=1)
+            is not None
+        )
 
 
 def test_a_value_that_is_not_a_number_is_seen():
     weight = torch.ones(4, 300)
     broken = weight.clone()
     broken[0, 0] = torch.nan
-    assert compare_function(lambda x: x @ broken.T, weight, torch.float32, seed=1) is not None
+    assert compare_function(lambda x: x @ broken.T, tuple(weight.shape), weight, torch.float32, seed=1) is not None
