@@ -5,7 +5,7 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
 from actor.packing import plan
@@ -120,6 +120,24 @@ def test_the_saved_policy_is_a_hugging_face_folder(make_trainer, tmp_path, rank)
     assert trainer.probe(PROBE) == pytest.approx(_plain_probe(model), abs=1e-5)
     written = {f.name for f in (tmp_path / "policy").iterdir()}
     assert {"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "config.json"} <= written
+
+
+def test_a_head_of_its_own_is_saved_as_untied_whatever_the_model_said(make_trainer, tmp_path):
+    """transformers unties a head that the weights hold beside the embedding, although config.json calls it tied."""
+    from actor.policy_files import save_policy
+
+    path = save_tiny_model(tmp_path / "model")
+    weights = tmp_path / "model" / "model.safetensors"
+    tensors = load_file(weights)
+    embedding = tensors["model.embed_tokens.weight"]
+    save_file(tensors | {"lm_head.weight": embedding.flip(0).contiguous()}, weights, {"format": "pt"})
+    config_file = tmp_path / "model" / "config.json"
+    config_file.write_text(json.dumps(json.loads(config_file.read_text()) | {"tie_word_embeddings": True}))
+    trainer = make_trainer(path)
+    save_policy(trainer.engine, trainer.config.model, str(tmp_path / "policy"))
+    assert json.loads((tmp_path / "policy" / "config.json").read_text())["tie_word_embeddings"] is False
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "policy", dtype=torch.float32)
+    assert trainer.probe(PROBE) == pytest.approx(_plain_probe(model), abs=1e-5)
 
 
 def test_large_policies_are_sharded_with_an_index(make_trainer, tmp_path, monkeypatch):
