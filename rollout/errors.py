@@ -14,10 +14,14 @@ class EngineUnusable(RuntimeError):
 
 
 class UpdateFailed(EngineUnusable):
-    """A weight update did not end with verified weights; nothing was, or will be, served under its label."""
+    """A weight update did not end with verified weights; nothing was, or will be, served under its label.
 
-    def __init__(self, worker: int, version: int, phase: str, cause: str) -> None:
-        RuntimeError.__init__(self, worker, version, phase, cause)
+    `certain`: the same weights would fail in every other engine as well.
+    """
+
+    def __init__(self, worker: int, version: int, phase: str, cause: str, certain: bool = False) -> None:
+        RuntimeError.__init__(self, worker, version, phase, cause, certain)
+        self.certain = certain
         self.worker = worker
         self.version = version
         self.phase = phase

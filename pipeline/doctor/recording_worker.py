@@ -59,7 +59,7 @@ class RecordingWorker(RolloutWorker):
         llm = getattr(self._engine, "_llm", None)
         if llm is None or not hasattr(llm, "collective_rpc") or not self._engine.model_facts:
             return dict(getattr(self._engine, "model_facts", {}))
-        return dict((await llm.collective_rpc("describe_model"))[0])
+        return dict((await self._engine.while_alive(llm.collective_rpc("describe_model")))[0])
 
 
 def _turn(request_id: str) -> int:

@@ -54,8 +54,13 @@ def raised_by_us(error: RayTaskError) -> bool:
     return bool(frames) and is_ours(frames[-1])
 
 
+def cause_of(error: BaseException) -> BaseException:
+    """What a call itself raised, out of Ray's error around it."""
+    return error.cause if isinstance(error, RayTaskError) and isinstance(error.cause, BaseException) else error
+
+
 def told(error: BaseException) -> str:
     """The last line of an error in short: Ray's advice about memory, a paragraph of its own, is left out."""
-    cause = getattr(error, "cause", None) or error
+    cause = cause_of(error)
     lines = str(cause).strip().splitlines()
     return lines[-1].partition(" Some common causes include")[0] if lines else type(cause).__name__

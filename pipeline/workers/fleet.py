@@ -13,6 +13,7 @@ from exchange.types import UNVERIFIED, Group, Prompt, Sampling, UpdateReport, We
 from pipeline.errors import RunFailed
 from pipeline.machine.remote import answer, answer_within, told
 from pipeline.workers.broadcast import Broadcast
+from pipeline.workers.repeated_failures import UpdateFailures
 from pipeline.workers.slot import FleetLimits, NoWorkersLeft, RequestTimedOut, Slot, WorkerLost, is_loss
 
 
@@ -45,11 +46,12 @@ class Fleet:
         self._renewing = asyncio.Lock()
         self._restarts: set[asyncio.Task[None]] = set()
         self._error: BaseException | None = None
-        self._last_event = ""
+        self._update_failures = UpdateFailures()
+        self._last_failure = ""
         self._closing = False
 
-    def _event(self, sentence: str) -> None:
-        self._last_event = sentence
+    def _failed(self, sentence: str) -> None:
+        self._last_failure = sentence
         self._on_event(sentence)
 
     @property
@@ -85,8 +87,12 @@ class Fleet:
             info: dict[str, Any] = await answer_within(actor.start.remote(), self._limits.startup_s, what)
             slot.verified_version = self._first_version
             # Newer weights may be published while this one loads, so look again after each update.
-            while self._latest is not None and self._latest.version > slot.verified_version:
-                await self._catch_up(actor, slot, self._latest)
+            while (latest := self._latest) is not None and latest.version > slot.verified_version:
+                try:
+                    await self._catch_up(actor, slot, latest)
+                except ray.exceptions.RayError as error:
+                    self._update_failures.require_another_chance(error, latest)
+                    raise
         except BaseException:
             with suppress(Exception):  # must not take the place of what happened, a cancellation for instance
                 ray.kill(actor)
@@ -120,7 +126,7 @@ class Fleet:
             raise NoWorkersLeft(
                 "no rollout worker is left: each failed more than "
                 f"rollout.max_worker_restarts={self._limits.max_restarts} "
-                f"times; the last reason was: {self._last_event}"
+                f"times; the last reason was: {self._last_failure}"
             )
         return min(serving, key=lambda s: s.running, default=None)
 
@@ -168,7 +174,11 @@ class Fleet:
             raise WorkerLost(f"rollout worker {slot.index} was discarded before version {version} was verified")
 
     async def update(self, update: WeightUpdate) -> list[UpdateReport]:
-        """Bring every serving worker to `update`; a worker that fails is replaced and left out of the reports."""
+        """Bring every serving worker to `update`; a worker that fails is replaced and left out of the reports.
+
+        Raises:
+            RunFailed: the same weights would fail in every other engine as well.
+        """
         self._latest = update
         serving = [(s, s.actor) for s in self._slots if s.actor is not None]
         reports: Sequence[UpdateReport | None]
@@ -195,6 +205,7 @@ class Fleet:
         try:
             return await self._update_actor(actor, slot, update)
         except (ray.exceptions.RayError, TimeoutError) as error:
+            self._update_failures.require_another_chance(error, update)
             self.replace(slot, incarnation, f"update to version {update.version} failed: {told(error)}", update)
             return None
 
@@ -215,7 +226,7 @@ class Fleet:
             return
         ray.kill(slot.actor)
         slot.actor = None
-        self._event(f"rollout worker {slot.index}: {reason}")
+        self._failed(f"rollout worker {slot.index}: {reason}")
         task = asyncio.ensure_future(self._restart(slot, failed))
         self._restarts.add(task)
         task.add_done_callback(self._restart_ended)
@@ -235,7 +246,7 @@ class Fleet:
             try:
                 renewed = await self.renew(failed)
             except (RunFailed, ray.exceptions.RayError, OSError) as error:
-                self._event(f"version {failed.version} could not be published again: {told(error)}")
+                self._on_event(f"version {failed.version} could not be published again: {told(error)}")
                 return
             if self._latest is failed:
                 self._latest = renewed
@@ -251,13 +262,13 @@ class Fleet:
             try:
                 await self._start(slot)
             except (ray.exceptions.RayError, TimeoutError) as error:
-                self._event(f"rollout worker {slot.index} did not come back: {told(error)}")
+                self._failed(f"rollout worker {slot.index} did not come back: {told(error)}")
                 failed = self._latest
                 continue
-            self._event(f"rollout worker {slot.index} serves again after {time.monotonic() - started:.0f} s")
+            self._on_event(f"rollout worker {slot.index} serves again after {time.monotonic() - started:.0f} s")
             return
         slot.given_up = True
-        self._event(f"rollout worker {slot.index} is given up after {slot.num_restarts} restarts")
+        self._on_event(f"rollout worker {slot.index} is given up after {slot.num_restarts} restarts")
 
     async def close(self, timeout_s: float) -> None:
         """End the engines; those that do not answer in time are killed. None is replaced any more."""

@@ -28,7 +28,7 @@ class EarlierEngine(VllmV1Engine):
         limit = Deadline(self._config.rollout.startup_timeout_s)
         await self._open(limit)
         prepared = self._llm.collective_rpc("prepare_updates", args=(self._float32_head,))
-        await limit.wait(prepared, "the weight receiver to start")
+        await limit.wait(self.while_alive(prepared), "the weight receiver to start")
 
     def _prepare_model(self) -> tuple[dict[str, Any], bool]:
         """The language model's config.json, and whether it runs on CPUs, for which this process is set up."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from configs.schema import Config
 from exchange.types import UpdateReport, WeightUpdate
-from rollout.errors import UpdateFailed
+from rollout.errors import EngineUnusable, UpdateFailed
 from rollout.time_limit import Deadline
-from rollout.weights.probe import ProbeResult, compare_probe, probe_limit
+from rollout.weights.probe import ProbeDisagreement, ProbeResult, compare_probe, probe_limit
 from rollout.weights.transfer import join_info, update_info
 
 RESUME_AFTER_FAILURE_S = 5.0
@@ -31,7 +31,7 @@ class InFlightUpdate:
             num_checked = await self._swap()
             result = await self._probe()
         except BaseException as cause:
-            failure = UpdateFailed(self._worker, self._update.version, self._phase, _in_words(cause))
+            failure = self._failure(cause)
             self._engine.fail(failure)
             if not isinstance(cause, Exception):
                 raise  # cancelled from outside, half-way: unusable all the same
@@ -59,17 +59,22 @@ class InFlightUpdate:
             failed = False
         except BaseException as cause:
             # Before the resume below: what half-loaded weights sample must reach nobody.
-            self._engine.fail(UpdateFailed(self._worker, version, self._phase, _in_words(cause)))
+            self._engine.fail(self._failure(cause))
             raise
         finally:
             await self._resume(failed)
         return min(checked)
 
+    def _failure(self, cause: BaseException) -> UpdateFailed:
+        certain = isinstance(cause, ProbeDisagreement)
+        return UpdateFailed(self._worker, self._update.version, self._phase, _in_words(cause), certain)
+
     async def _resume(self, failed: bool) -> None:
         if failed:
             # A hung or dead engine does not resume either; the first failure is the one to report.
             with suppress(Exception):
-                await Deadline(RESUME_AFTER_FAILURE_S).wait(self._llm.resume_generation(), "the engine to resume")
+                resumed = self._engine.while_alive(self._llm.resume_generation())
+                await Deadline(RESUME_AFTER_FAILURE_S).wait(resumed, "the engine to resume")
             return
         self._enter("resume")
         await self._wait(self._llm.resume_generation(), "the engine to resume")
@@ -104,7 +109,7 @@ class InFlightUpdate:
         result = compare_probe(scores, self._update.probe_logprobs)
         limit = probe_limit(self._config.rollout.weight_sync.probe_limit, self._config.model.dtype)
         if not result.mean_abs_diff <= limit:
-            raise ValueError(
+            raise ProbeDisagreement(
                 f"engine and trainer disagree by {result.mean_abs_diff:.3g} on average (at most "
                 f"{result.max_abs_diff:.3g}) on the probe, limit {limit:g}"
             )
@@ -112,7 +117,7 @@ class InFlightUpdate:
         return result
 
     async def _wait(self, awaitable: Any, what: str) -> Any:
-        return await self._deadline.wait(awaitable, what)
+        return await self._deadline.wait(self._engine.while_alive(awaitable), what)
 
     def _enter(self, phase: str) -> None:
         now = time.monotonic()
@@ -135,5 +140,7 @@ class InFlightUpdate:
 
 
 def _in_words(cause: BaseException) -> str:
+    if isinstance(cause, EngineUnusable):
+        return cause.reason
     text = str(cause).strip()
     return f"{type(cause).__name__}: {text}" if text else type(cause).__name__

@@ -13,6 +13,10 @@ LIMITS: dict[str, float] = {"float32": 1e-4, "bfloat16": 0.1}
 PROBE_LIMITS: dict[str, float] = {"float32": 1e-3, "bfloat16": 0.1}
 
 
+class ProbeDisagreement(ValueError):
+    """Engine and trainer score the probe differently with weights that were proved to be the same."""
+
+
 @dataclass(frozen=True)
 class ProbeResult:
     """|engine − trainer| of the logprobs of a probe's tokens, in nats."""

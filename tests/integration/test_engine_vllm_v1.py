@@ -1,12 +1,17 @@
 """The real vLLM engine against a teacher-forced Hugging Face forward, and its weight updates under faults."""
 
 import asyncio
+import os
+import signal
+import time
 
 import pytest
 import torch
 
 from exchange.types import Sampling
+from rollout.engines.v1_current.adapter import VllmV1Engine
 from rollout.errors import EngineUnusable, UpdateFailed
+from tests.integration.conftest import tiny_config
 from tests.integration.publishing import PROBE, HfPolicy, largest_difference
 from tests.integration.tiny_model import EOS, NUM_TOKENS
 
@@ -245,6 +250,37 @@ def test_a_wait_that_takes_too_long_ends_and_is_named(engine_session, policy, mo
     c = generate(engine_session, Sampling(0.7, 30, seed=2))
     assert set(c.versions) == {old}
     assert largest_difference(c.logprobs, policy.response_logprobs(PROMPT, c, 0.7)) < AGREE
+
+
+def test_an_engine_process_that_dies_in_an_update_is_noticed_at_once(engine_session, policy, tiny_model):
+    """vLLM leaves the call unanswered: without our own watch it would be waited for until the limit."""
+    update = policy.publish(engine_session.next_version(), engine_session.publish_folder)
+
+    async def die_while_loading():
+        engine = VllmV1Engine(tiny_config(tiny_model), worker=1, first_version=0)
+        await engine.start()
+        try:
+            (core,) = engine._llm.engine_core.resources.engine_manager.processes
+            load, started = engine._llm.update_weights, time.monotonic()
+
+            async def kill_first(request):
+                os.kill(core.pid, signal.SIGSTOP)  # else it might answer before it dies
+                os.kill(core.pid, signal.SIGKILL)
+                return await load(request)
+
+            engine._llm.update_weights = kill_first
+            with pytest.raises(UpdateFailed) as failure:
+                await engine.update(update)
+            seconds = time.monotonic() - started
+            with pytest.raises(EngineUnusable):
+                await engine.score(PROBE)
+            return failure.value, seconds
+        finally:
+            await engine.close()
+
+    failure, seconds = engine_session.run(die_while_loading())
+    assert failure.phase == "load" and failure.cause == "its engine process was killed by SIGKILL"
+    assert seconds < tiny_config(tiny_model).rollout.weight_sync.timeout_s / 2
 
 
 def test_versions_only_rise(engine_session, policy):

@@ -84,6 +84,16 @@ def update(version):
     return WeightUpdate(version, (), (), (1, 2), (-1.0,))
 
 
+def failing(update_failed):
+    """An update that raises as a worker's does, in Ray's error around it."""
+
+    def raise_it(_):
+        error = ray.exceptions.RayTaskError("update", "traceback", update_failed)
+        raise error.as_instanceof_cause()
+
+    return Method(raise_it)
+
+
 async def settle():
     for _ in range(20):
         await asyncio.sleep(0)

@@ -106,6 +106,8 @@ class VllmV0Engine(EarlierEngine):
 
     async def close(self) -> None:
         loop, self._llm = self._llm, None
+        if self._watching is not None:
+            self._watching.cancel()
         self.fail(EngineUnusable(self._worker, "its engine was closed"))
         if loop is not None:
             loop.shutdown()

@@ -47,6 +47,8 @@ class V0Loop:
         first_version: label of the weights it starts with.
     """
 
+    errored = False  # the engine lives in this process and cannot die alone; an error of its own is raised by each call
+
     def __init__(self, build: Callable[[], Any], first_version: int) -> None:
         self._build = build
         self._version = first_version

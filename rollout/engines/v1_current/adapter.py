@@ -1,9 +1,10 @@
 """The adapter for vLLM 0.32's V1 engine: `AsyncLLM` behind `rollout.engines.engine.Engine`."""
 
 import asyncio
-from collections.abc import Sequence
+import signal
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from configs.schema import Config
 from exchange.types import Completion, Sampling, TransferPlace, UpdateReport, WeightUpdate
@@ -18,6 +19,9 @@ from rollout.weights.in_flight_update import InFlightUpdate
 CLOSE_GRACE_S = 0.5
 CLOSE_TIMEOUT_S = 10.0
 PROBE_PRIORITY = -1  # before every request that waits
+LIVENESS_S = 0.2
+
+T = TypeVar("T")
 
 
 class VllmV1Engine:
@@ -39,18 +43,23 @@ class VllmV1Engine:
         self._settled.set()
         self._updating = asyncio.Lock()
         self._num_scored = 0
+        self._dead = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         limit = Deadline(self._config.rollout.startup_timeout_s)
         await self._open(limit)
-        await limit.wait(self._llm.update_weight_version(str(self.version)), "the engine to label its first weights")
-        self.model_facts = (await limit.wait(self._llm.collective_rpc("describe_model"), "the engine's own account"))[0]
+        label = self._llm.update_weight_version(str(self.version))
+        await limit.wait(self.while_alive(label), "the engine to label its first weights")
+        account = self.while_alive(self._llm.collective_rpc("describe_model"))
+        self.model_facts = (await limit.wait(account, "the engine's own account"))[0]
         self._require_fp32_head()
         if self.engine_args["weight_transfer_config"]["backend"] == "proxrl_shared_memory":
-            await limit.wait(self._init_transfer(), "the weight receiver to start")
+            await limit.wait(self.while_alive(self._init_transfer()), "the weight receiver to start")
 
     async def _open(self, limit: Deadline) -> None:
         await limit.wait(asyncio.to_thread(self._build), f"the engine of rollout worker {self._worker} to start")
+        self._watching = asyncio.create_task(self._watch())
         slots = self.engine_args["max_num_seqs"] - 1  # one is kept for the probe
         self._slots = asyncio.Semaphore(max(1, slots))
 
@@ -145,11 +154,40 @@ class VllmV1Engine:
         try:
             async for partial in requested:
                 output = partial
-        except EngineDeadError as error:
-            self.fail(EngineUnusable(self._worker, f"its engine process died: {error}"))
+        except EngineDeadError:
+            self._note_death(self._llm)
             self._require_usable()
         assert output is not None and output.finished
         return output
+
+    async def while_alive(self, call: Awaitable[T]) -> T:
+        """The result of a call to the engine. vLLM leaves a call unanswered whose engine process has died.
+
+        Raises:
+            EngineUnusable: the process is gone.
+        """
+        llm = self._llm
+        answer, death = asyncio.ensure_future(call), asyncio.ensure_future(self._dead.wait())
+        try:
+            await asyncio.wait({answer, death}, return_when=asyncio.FIRST_COMPLETED)
+            if answer.done() and (answer.cancelled() or answer.exception() is None or not llm.errored):
+                return await answer
+            raise self._note_death(llm)
+        finally:
+            answer.cancel()
+            death.cancel()
+
+    async def _watch(self) -> None:
+        llm = self._llm
+        while not llm.errored:
+            await asyncio.sleep(LIVENESS_S)
+        self._note_death(llm)
+
+    def _note_death(self, llm: Any) -> EngineUnusable:
+        death = EngineUnusable(self._worker, f"its engine process {_end_of(llm)}")
+        self.fail(death)
+        self._dead.set()
+        return death
 
     async def update(self, update: WeightUpdate) -> UpdateReport:
         async with self._updating:
@@ -197,8 +235,19 @@ class VllmV1Engine:
         llm, self._llm = self._llm, None
         if llm is None:
             return
+        if self._watching is not None:
+            self._watching.cancel()
         self.fail(EngineUnusable(self._worker, "it is closing"))
         if llm.output_handler is not None:
             llm.output_handler.cancel()  # else it reports the end of the engine core as a crash
         with suppress(TimeoutError):
             await Deadline(CLOSE_TIMEOUT_S).wait(asyncio.to_thread(llm.shutdown, CLOSE_GRACE_S), "the engine to end")
+
+
+def _end_of(llm: Any) -> str:
+    """How the engine's process ended, as the end of a sentence."""
+    manager = llm.engine_core.resources.engine_manager
+    codes = [code for process in getattr(manager, "processes", ()) if (code := process.exitcode) is not None]
+    if not codes:
+        return "died"
+    return f"was killed by {signal.Signals(-codes[0]).name}" if codes[0] < 0 else f"died with exit code {codes[0]}"

@@ -9,12 +9,13 @@ import ray
 
 from pipeline.errors import RunFailed
 from pipeline.workers.slot import NoWorkersLeft, WorkerLost
-from rollout.errors import EngineUnusable
+from rollout.errors import EngineUnusable, UpdateFailed
 from tests.pipeline.groups import group, prompts
 from tests.pipeline.stand_in_actors import (  # noqa: F401 - a fixture among them
     SAMPLING,
     Method,
     StandInActor,
+    failing,
     made_actors,
     make_fleet,
     settle,
@@ -108,8 +109,10 @@ def test_a_worker_that_fails_over_and_over_is_given_up_and_the_run_told(actors):
         fleet.replace(fleet.slots[0], fleet.slots[0].incarnation, "killed")
         await settle()
         assert len(actors) == 3 and all(a.killed for a in actors)
-        with pytest.raises(NoWorkersLeft, match=r"rollout\.max_worker_restarts=2"):
+        with pytest.raises(NoWorkersLeft) as left:
             fleet.pick()
+        assert "rollout.max_worker_restarts=2" in str(left.value)
+        assert str(left.value).endswith("last reason was: rollout worker 0 did not come back: System error: no memory")
 
     asyncio.run(body())
 
@@ -240,5 +243,38 @@ def test_weights_that_a_worker_could_not_load_are_published_again(actors):
         assert [slot.serving for slot in fleet.slots] == [True] * 3 and fleet.num_restarts == 3
         assert [u.version for u in asked] == [1]  # once for all, or every copy would take its room
         assert [actor.updates for actor in actors[3:]] == [[1]] * 3
+
+    asyncio.run(body())
+
+
+def test_a_probe_that_disagrees_ends_the_run_without_another_engine(actors):
+    async def body():
+        fleet = make_fleet(actors)
+        await fleet.start()
+        actors[0].update = failing(UpdateFailed(0, 1, "probe", "ProbeDisagreement: by 0.3", certain=True))
+        with pytest.raises(RunFailed, match=r"by 0\.3; every other engine would fail .* `proxrl doctor`"):
+            await fleet.update(update(1))
+        await settle()
+        assert len(actors) == 1 and fleet.num_restarts == 0
+
+    asyncio.run(body())
+
+
+def test_the_same_error_from_a_second_publication_ends_the_run(actors):
+    def prepare(actor, nth):
+        actor.update = failing(UpdateFailed(0, 1, "load", f"WeightMismatch: no place for tensor {nth}"))
+
+    async def renew(failed):
+        return replace(failed, buckets=("again",))
+
+    async def body():
+        fleet = make_fleet(actors, max_restarts=3, prepare=prepare)
+        fleet.renew = renew
+        await fleet.start()
+        assert await fleet.update(update(1)) == []
+        await settle()
+        with pytest.raises(RunFailed, match=r"no place for tensor 2 again, in a new engine"):
+            fleet.pick()
+        assert len(actors) == 2
 
     asyncio.run(body())
