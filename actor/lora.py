@@ -39,6 +39,16 @@ def check_targets(causal_lm: nn.Module, config: LoraConfig) -> None:
             )
 
 
+def num_adapter_parameters(causal_lm: nn.Module, config: LoraConfig) -> int:
+    """Parameters of the adapters that `add_lora` would add."""
+    adapted = [
+        module
+        for name, module in causal_lm.named_modules()
+        if isinstance(module, nn.Linear | Conv1D) and any(f".{name}".endswith(f".{t}") for t in config.target_modules)
+    ]
+    return sum(config.rank * sum(module.weight.shape) for module in adapted)
+
+
 def add_lora(causal_lm: PreTrainedModel, config: LoraConfig) -> nn.Module:
     """Freeze the model and add an adapter to `actor.lora.target_modules`; raises as `check_targets`."""
     from peft import LoraConfig as PeftLoraConfig

@@ -35,16 +35,30 @@ class TrainerLost(RunFailed):
     """A trainer rank died or hangs; a new start from the last checkpoint may well succeed."""
 
 
+def filesystem_of(path: Path) -> Path:
+    """The folder at which the filesystem is mounted that holds `path`, which need not exist yet."""
+    path = path.absolute()
+    return next(folder for folder in (path, *path.parents) if folder.is_mount())
+
+
+def how_to_make_room(filesystem: Path | None) -> str:
+    """The remedy for one that is full, as the end of a sentence."""
+    if filesystem == Path("/dev/shm"):
+        return "enlarge it (in a container with --shm-size) or remove what other processes left there"
+    return "free some disk space"
+
+
 def disk_failure(error: BaseException) -> RunFailed | None:
     """One sentence for a file that could not be written, or None when `error` is something else."""
-    number = error.errno if isinstance(error, OSError) else None
-    if number is None:  # safetensors reports the number in words only
-        number = next((n for n in OUT_OF_ROOM | READ_ONLY if f"(os error {n})" in str(error)), None)
-    where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
-    if number in OUT_OF_ROOM:
-        return RunFailed(f"there was no room to write a file{where}: {error}; free some disk space")
-    if number in READ_ONLY:
-        return RunFailed(f"a file could not be written{where}: {error}; make the run's folder writable")
+    if not isinstance(error, OSError):
+        return None
+    what = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    if error.errno in OUT_OF_ROOM:
+        filesystem = filesystem_of(Path(error.filename)) if error.filename else None
+        where = f" on {filesystem}" if filesystem else ""
+        return RunFailed(f"there was no room to write a file{where} ({what}); {how_to_make_room(filesystem)}")
+    if error.errno in READ_ONLY:
+        return RunFailed(f"a file could not be written ({what}); make the run's folder writable")
     return None
 
 

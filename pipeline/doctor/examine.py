@@ -56,7 +56,7 @@ def examine(config: Config, out: Path, on_verdict: Callable[[Verdict], None]) ->
         ValueError: something that the user can mend.
         CouldNotRun: a half did not start.
     """
-    check(config)
+    check(config, saves=False)
     folder = RunFolder(out.resolve())
     try:
         folder.logs.mkdir(parents=True, exist_ok=True)

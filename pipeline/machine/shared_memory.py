@@ -29,11 +29,16 @@ GRACE_S = 3.0  # Ray's processes are gone within a second after its end
 DEATH_S = 1.0
 
 
+def shared_memory_folder() -> Path:
+    """Where the files of runs lie on this machine: memory, or the temporary folder where that cannot be used."""
+    return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir())
+
+
 class SharedMemory:
     """Of one run, from before its first process to after its last."""
 
     def __init__(self, base: Path | None = None) -> None:
-        self._base = base or (SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(tempfile.gettempdir()))
+        self._base = base or shared_memory_folder()
         remove_orphans(self._base)
         hidden = Path(tempfile.mkdtemp(prefix=f".{PREFIX}{os.getpid()}-", dir=self._base))
         self._lock = (hidden / LOCK).open("w")

@@ -1,4 +1,4 @@
 """What is checked before anything starts: model folder and weights, disk.
 
-Imports: machine.
+Imports: machine, pipeline, records.
 """

@@ -15,7 +15,7 @@ from configs.errors import refused
 from configs.schema import Config
 
 
-def check_weights(config: Config, model: PretrainedConfig, trains: bool = True) -> None:
+def check_weights(config: Config, model: PretrainedConfig, trains: bool = True) -> PreTrainedModel | None:
     """Refuse weights of other shapes than config.json asks for, missing tensors, and adapters for no layer.
 
     transformers loads the headers' names and shapes as it will load the weights, onto no device: what it renames,
@@ -26,20 +26,24 @@ def check_weights(config: Config, model: PretrainedConfig, trains: bool = True) 
         model: its config.json.
         trains: whether adapters will be added.
 
+    Returns:
+        The model on the meta device; None where it decides itself.
+
     Raises:
         ConfigError: the first tensor that does not fit, a file that is cut short, or an adapter's unknown target.
     """
     if getattr(model, "auto_map", None) or getattr(model, "quantization_config", None):
-        return
+        return None
     path = config.model.path
     stored = _stored(path)
     if not stored:  # left to the download
         with torch.device("meta"):
-            built = AutoModelForCausalLM.from_config(model)
+            built: PreTrainedModel = AutoModelForCausalLM.from_config(model)
     else:
         built = _loaded(path, model, stored)
     if trains:
         check_targets(built, config.actor.lora)
+    return built
 
 
 def _loaded(path: str, model: PretrainedConfig, stored: dict[str, torch.Tensor]) -> PreTrainedModel:

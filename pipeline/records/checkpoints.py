@@ -88,6 +88,11 @@ class CheckpointStore:
             passed_over.append(f"{checkpoint.path} is damaged ({damage}); it is passed over")
         return None, passed_over
 
+    def partial_bytes(self) -> int:
+        """What `remove_partial` would free."""
+        files = (file for partial in self._root.glob(".step-*.partial") for file in partial.rglob("*"))
+        return sum(file.stat().st_size for file in files if file.is_file())
+
     def remove_partial(self) -> None:
         """Delete what checkpoints that were cut short have left; only for the process that holds the run's lock."""
         for partial in self._root.glob(".step-*.partial"):

@@ -16,7 +16,6 @@ from pipeline.errors import disk_failure
 from pipeline.feed.feeder import Rollouts
 from pipeline.feed.staleness import Admission
 from pipeline.metrics.trackers import Trackers
-from pipeline.preflight.disk_room import check_room
 from pipeline.records.checkpoints import Checkpoint, CheckpointStore, to_disk
 from pipeline.records.json_lines import JsonLines
 from pipeline.records.ledger import Ledger
@@ -178,7 +177,6 @@ def open_run(config: Config) -> Iterator[Run]:
             stack.enter_context(locked(folder.root))
             store = CheckpointStore(folder.checkpoints, config.checkpoint.keep)
             store.remove_partial()
-            check_room(folder.root, config)
             checkpoint, restored = _find_checkpoint(store, folder, config)
             if restored is not None:
                 began = datetime.fromisoformat(restored.began) if restored.began else began

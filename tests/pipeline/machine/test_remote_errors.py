@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from ray.exceptions import RayTaskError
 
-from pipeline.errors import RunFailed, disk_failure
+from pipeline.errors import RunFailed, disk_failure, filesystem_of
 from pipeline.machine.remote import as_local
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,11 +29,20 @@ def test_a_defect_keeps_its_remote_traceback(cause):
 
 
 def test_a_full_disk_is_one_sentence_wherever_it_was_met():
-    local = disk_failure(OSError(errno.ENOSPC, "No space left on device", "RUN/metrics.jsonl"))
-    assert isinstance(local, RunFailed) and "RUN/metrics.jsonl" in str(local) and "free some disk space" in str(local)
-    told = as_local(remote(RuntimeError("I/O error: No space left on device (os error 28)"), "/venv/x.py"))
-    assert isinstance(told, RunFailed) and "no room" in str(told)
+    full = OSError(errno.ENOSPC, "No space left on device", "RUN/metrics.jsonl")
+    sentence = (
+        f"there was no room to write a file on {filesystem_of(Path('RUN'))} (RUN/metrics.jsonl: No space left on "
+        "device); free some disk space"
+    )
+    for told in (disk_failure(full), as_local(remote(full, "/venv/x.py"))):
+        assert isinstance(told, RunFailed) and str(told) == sentence
     assert disk_failure(OSError(errno.ENOENT, "gone")) is None
+    assert disk_failure(RuntimeError("No space left on device")) is None
+
+
+def test_full_shared_memory_is_told_with_its_own_remedy():
+    told = disk_failure(OSError(errno.ENOSPC, "No space left on device", "/dev/shm/proxrl-1-x/v3/bucket-00000"))
+    assert " on /dev/shm (" in str(told) and "--shm-size" in str(told)
 
 
 def test_a_death_is_told_without_the_advice_about_memory():
