@@ -31,3 +31,12 @@ class UpdateFailed(EngineUnusable):
 
 class WeightMismatch(ValueError):
     """Received or loaded weights differ from the published ones; lists the tensors."""
+
+
+MAX_CHARACTERS = 160
+
+
+def shortened(text: str) -> str:
+    """A reason as part of a sentence: one line of at most `MAX_CHARACTERS`."""
+    text = " ".join(text.split())
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"

@@ -29,6 +29,8 @@ def check_hardware(config: Config, trains: bool = True) -> None:
     Raises:
         ConfigError: what is missing, and what runs here.
     """
+    if config.scheduler.type == "local":
+        _check_temporary_folder()
     if config.scheduler.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
         _check_cpu(config, "under scheduler.device=cpu")
@@ -41,6 +43,22 @@ def check_hardware(config: Config, trains: bool = True) -> None:
         _check_cpu(config, "and this machine has none")
     else:
         _check_num_gpus(config, found, trains)
+
+
+MAX_TEMPORARY_FOLDER = 39
+"""Characters: Ray's longest socket path has 68 more, and Linux takes 107 in all."""
+
+
+def _check_temporary_folder() -> None:
+    name = "RAY_TMPDIR" if "RAY_TMPDIR" in os.environ else "TMPDIR"
+    folder = os.environ.get(name, "/tmp")
+    if len(os.fsencode(folder)) > MAX_TEMPORARY_FOLDER:
+        raise refused(
+            name,
+            folder,
+            f"has {len(os.fsencode(folder))} characters, too many for the paths of Ray's sockets",
+            f"choose a folder of at most {MAX_TEMPORARY_FOLDER} characters, for instance RAY_TMPDIR=/tmp",
+        )
 
 
 def computes_on_cpu(config: Config) -> bool:

@@ -22,6 +22,7 @@ from pipeline.errors import RunFailed
 from pipeline.machine.placement import on_one_machine
 from pipeline.machine.processes import ENV_OWNER
 from pipeline.machine.shared_memory import SharedMemory, remove_orphans_soon
+from rollout.errors import shortened
 
 CONNECT_TIMEOUT_S = 10.0
 
@@ -51,13 +52,16 @@ def start_ray(config: Config) -> None:
     ray_constants.ENABLE_RAY_CLUSTER = False  # read from the environment when Ray was imported
     # Actors are sized by us; a small machine still has to hold every rank and worker.
     slots = config.actor.num_workers + config.rollout.num_workers
-    _init(
-        address="local",
-        num_cpus=max(os.cpu_count() or 1, slots),
-        num_gpus=torch.cuda.device_count(),
-        include_dashboard=False,
-        **common,
-    )
+    try:
+        _init(
+            address="local",
+            num_cpus=max(os.cpu_count() or 1, slots),
+            num_gpus=torch.cuda.device_count(),
+            include_dashboard=False,
+            **common,
+        )
+    except OSError as error:  # the home or temporary folder cannot be used
+        raise RunFailed(f"Ray did not start: {shortened(str(error))}; see HOME and TMPDIR") from error
 
 
 def _join(address: str | None, settings: dict[str, Any]) -> None:

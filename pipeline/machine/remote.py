@@ -10,7 +10,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayTaskError
 
-from pipeline.errors import disk_failure, is_ours
+from pipeline.errors import RunFailed, disk_failure, is_ours
+from rollout.errors import EngineUnusable, shortened
 from rollout.time_limit import Deadline
 
 
@@ -62,5 +63,31 @@ def cause_of(error: BaseException) -> BaseException:
 def told(error: BaseException) -> str:
     """The last line of an error in short: Ray's advice about memory, a paragraph of its own, is left out."""
     cause = cause_of(error)
-    lines = str(cause).strip().splitlines()
+    text = cause.reason if isinstance(cause, EngineUnusable) else str(cause)
+    if "RAY_memory_usage_threshold" in text:
+        return OUT_OF_MEMORY
+    lines = text.strip().splitlines()
     return lines[-1].partition(" Some common causes include")[0] if lines else type(cause).__name__
+
+
+OUT_OF_MEMORY = (
+    "Ray killed it because the machine's memory ran out; end other processes, or lower "
+    "actor.max_tokens_per_microbatch or rollout.max_concurrent_rollouts"
+)
+"""In place of Ray's own thousand characters."""
+
+
+def not_started(what: str, error: BaseException, log: str) -> Exception:
+    """One sentence for a process that could not start: the user's own mistake, or the cause and the log that has more.
+
+    Args:
+        what: the process.
+        error: what its start ended with.
+        log: file of the run that has the traceback.
+    """
+    if isinstance(error, RayTaskError) and (local := as_local(error)) is not error:
+        return local
+    cause = cause_of(error)
+    kind = "" if isinstance(cause, EngineUnusable | ray.exceptions.RayError | TimeoutError) else type(cause).__name__
+    reason = shortened(f"{kind}: {told(error)}" if kind else told(error))
+    return RunFailed(f"{what} did not start: {reason} (see {log})")

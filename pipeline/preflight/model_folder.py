@@ -44,6 +44,13 @@ def check_model_folder(config: Config) -> None:
         raise refused("model.path", path, "holds no config.json", "name a folder saved by transformers")
     if not any(any(folder.glob(pattern)) for pattern in WEIGHTS):
         raise refused("model.path", path, "holds no weights (*.safetensors)", "copy or save them there")
+    if (folder / "adapter_config.json").exists():
+        raise refused(
+            "model.path",
+            path,
+            "holds adapter_config.json, an adapter that transformers would load on top and the engine would not",
+            "merge it into the weights (peft's merge_and_unload), or move its files away",
+        )
     model = _read_config(folder)
     _check_context(config, model)
     check_head_size(config, model)

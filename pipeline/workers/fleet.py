@@ -11,7 +11,7 @@ from ray.actor import ActorHandle
 
 from exchange.types import UNVERIFIED, Group, Prompt, Sampling, UpdateReport, WeightUpdate
 from pipeline.errors import RunFailed
-from pipeline.machine.remote import answer, answer_within, told
+from pipeline.machine.remote import answer, answer_within, not_started, told
 from pipeline.workers.broadcast import Broadcast
 from pipeline.workers.repeated_failures import UpdateFailures
 from pipeline.workers.slot import FleetLimits, NoWorkersLeft, RequestTimedOut, Slot, WorkerLost, is_loss
@@ -66,19 +66,16 @@ class Fleet:
         """Start every engine from the initial weights (version 0); returns what each reports of itself.
 
         Raises:
-            RunFailed: an engine died while it started, or did not start in time.
+            RunFailed: an engine died or failed while it started, or did not start in time.
+            ValueError: it was asked for something that it cannot do.
         """
         return list(await asyncio.gather(*(self._first_start(s) for s in self._slots)))
 
     async def _first_start(self, slot: Slot) -> dict[str, Any]:
         try:
             return await self._start(slot)
-        except Exception as error:
-            if not is_loss(error):
-                raise
-            raise RunFailed(
-                f"rollout worker {slot.index} did not start: {told(error)} (see logs/rollout-{slot.index}.log)"
-            ) from error
+        except (ray.exceptions.RayError, TimeoutError) as error:
+            raise not_started(f"rollout worker {slot.index}", error, f"logs/rollout-{slot.index}.log") from error
 
     async def _start(self, slot: Slot) -> dict[str, Any]:
         actor = self._spawn(slot.index)

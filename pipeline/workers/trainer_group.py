@@ -13,7 +13,7 @@ from actor.metrics import Metrics, merge
 from actor.proximal_record import ProximalLogprobs
 from exchange.types import TensorMeta, TransferPlace, WeightUpdate
 from pipeline.errors import TrainerLost
-from pipeline.machine.remote import answer, is_process_loss, told
+from pipeline.machine.remote import answer, is_process_loss, not_started, told
 
 SENDER = "rollout.weights.nccl_sender:NcclSender"  # the trainer's process finds it by this path
 SEND_GRACE_S = 30.0  # beyond the sender's own limit: by then it has ended or its process hangs
@@ -54,11 +54,16 @@ class TrainerGroup:
 
         Raises:
             TrainerLost: a rank died or did not start in time (as every method here).
+            RunFailed: a rank could not load the model.
+            ValueError: it was asked for something that it cannot do.
         """
         limit_s = self._startup_timeout_s
         ref = self._ranks[0].meeting_point.remote(self._loopback)
-        address, port = (await self._gather([ref], "the address where trainer ranks meet", limit_s))[0]
-        return await self._all("start", address, port, limit_s=limit_s)
+        try:
+            address, port = (await self._gather([ref], "the address where trainer ranks meet", limit_s))[0]
+            return await self._all("start", address, port, limit_s=limit_s)
+        except ray.exceptions.RayTaskError as error:
+            raise not_started("a trainer rank", error, "logs/trainer-0.log") from error
 
     async def step(self, version: int, shares: Sequence[RankBatch], denominators: Sequence[Denominators]) -> StepResult:
         """One training step of all ranks, each with its share."""

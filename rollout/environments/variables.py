@@ -26,6 +26,18 @@ SETTINGS: dict[str, str] = ANYWHERE | {
 """On CPUs."""
 
 
+PLUGINS = "VLLM_PLUGINS"
+RECEIVER_PLUGIN = "proxrl_weight_receiver"
+"""The name under which pyproject.toml announces our weight receiver to vLLM."""
+
+
+def load_our_plugin() -> None:
+    """Add our plugin where the user's VLLM_PLUGINS names those that vLLM may load."""
+    chosen = os.environ.get(PLUGINS)
+    if chosen is not None and RECEIVER_PLUGIN not in chosen.split(","):
+        os.environ[PLUGINS] = ",".join(filter(None, [chosen, RECEIVER_PLUGIN]))
+
+
 def cpu_environment(environ: Mapping[str, str], num_cores: int) -> dict[str, str]:
     """Variables to set before an engine starts on a CPU; what is set already stays.
 

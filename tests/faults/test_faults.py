@@ -11,7 +11,9 @@ from tests.faults.run_process import RunProcess, audit_problems, make_inputs, ov
 
 pytestmark = [pytest.mark.engine, pytest.mark.faults, pytest.mark.timeout(2400)]
 
-WORKER_PHASES = ("generating", "pause", "load", "verify", "label", "resume", "probe")  # loaded, not labelled: "label"
+ENGINE_PHASES = ("generating", "pause", "load", "verify", "label", "resume", "probe")  # loaded, not labelled: "label"
+WORKER_PHASES = ("generating", "load", "label", "checkpointing")
+"""A worker that dies is seen by Ray, the same way in every phase; its engine is seen by the adapter's own watch."""
 TRAINER_PHASES = ("training", "publishing", "checkpointing")
 
 LIMITS = {
@@ -63,8 +65,8 @@ def check_whole(run, code, run_dir, num_steps):
 
 def test_a_worker_or_its_engine_killed_in_any_phase_is_replaced(tmp_path):
     """In phases of its own, and while the trainer trains or writes a checkpoint."""
-    phases = (*WORKER_PHASES, "training", "checkpointing")
-    faults = plan(*((phase, do) for phase in phases for do in ("kill_worker", "kill_engine")))
+    engine = [(phase, "kill_engine") for phase in (*ENGINE_PHASES, "training", "checkpointing")]
+    faults = plan(*engine, *((phase, "kill_worker") for phase in WORKER_PHASES))
     run, code, run_dir = run_with(tmp_path, faults)
     check_whole(run, code, run_dir, 4 + 2 * len(faults))
     assert run.output().count("serves again after") >= len(faults)
@@ -88,8 +90,8 @@ def test_an_engine_that_hangs_and_a_transfer_cut_in_the_middle(tmp_path):
 
 
 def test_a_trainer_rank_killed_in_any_phase_starts_the_run_again(tmp_path):
-    """In phases of its own, and while a worker generates, pauses, loads, or has loaded and not yet labelled."""
-    phases = (*TRAINER_PHASES, "generating", "pause", "load", "label")
+    """In phases of its own, and while a worker loads, or has loaded and not yet labelled."""
+    phases = (*TRAINER_PHASES, "load", "label")
     faults = plan(*((phase, "kill_trainer") for phase in phases))
     run, code, run_dir = run_with(tmp_path, faults, ["--max-restarts", str(len(faults))])
     check_whole(run, code, run_dir, 4 + 2 * len(faults))

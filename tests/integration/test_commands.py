@@ -63,14 +63,6 @@ def test_commands_on_a_run(quickstart: tuple[Path, str], tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("quickstart")
-def test_an_ablation_writes_its_table(tmp_path: Path) -> None:
-    grid = ["--grid", "actor.prox_logp_method=reuse,loglinear", "--seeds", "1", "--out", tmp_path]
-    proxrl("ablate", "--config", QUICKSTART, *grid, "train.total_steps=1", "eval.num_samples=0", *SMALL)
-    table = (tmp_path / "ablation.md").read_text()
-    assert "reuse" in table and "loglinear" in table
-
-
-@pytest.mark.usefixtures("quickstart")
 def test_a_reward_of_ones_own_passed_to_the_api(tmp_path: Path) -> None:
     settings = [f"run.dir={tmp_path / 'run'}", "train.total_steps=1", "eval.num_samples=0", *SMALL]
     python("examples/own_reward/own_reward.py", "--config", QUICKSTART, *settings)

@@ -19,6 +19,7 @@ from tests.jobs.gsm8k_rows import training_file
 pytestmark = [pytest.mark.engine, pytest.mark.jobs, pytest.mark.timeout(1500)]
 
 README = ROOT / "README.md"
+QUICKSTART_MODEL = ROOT / ".models" / "quickstart-seed1" / "model"
 METHODS = ("recompute", "reuse", "loglinear", "linear")
 
 
@@ -67,6 +68,9 @@ def test_train_on_gsm8k(tmp_path: Path) -> None:
 
 
 def test_compare_ways_to_obtain_the_proximal_policy(tmp_path: Path) -> None:
+    if not QUICKSTART_MODEL.is_dir():
+        (command,) = (c for c in written("make quickstart") if "SEED=" not in c.line)
+        run(command)
     (command,) = written("proxrl ablate")
     out = tmp_path / "prox"
     shorter = ["train.total_steps=2", "eval.num_samples=32"]
@@ -76,6 +80,8 @@ def test_compare_ways_to_obtain_the_proximal_policy(tmp_path: Path) -> None:
         assert method in printed
     rows = json.loads((out / "ablation.json").read_text())
     assert [row["name"] for row in rows] == list(METHODS)
+    table = (out / "ablation.md").read_text()
+    assert all(method in table for method in METHODS)
     (command,) = written("proxrl report")
     run(command, runs=out, o=tmp_path / "prox.html")
     page = (tmp_path / "prox.html").read_text()

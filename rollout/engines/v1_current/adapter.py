@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 from configs.schema import Config
 from exchange.types import Completion, Sampling, TransferPlace, UpdateReport, WeightUpdate
 from rollout.data.tokenizer import eos_token_ids, load_tokenizer
+from rollout.engines.start_failure import why_not_started
 from rollout.engines.v1_current.arguments import KVShape, engine_args, kv_shape, require_whole_prompts
-from rollout.environments.variables import apply_cpu_environment, apply_gpu_environment
+from rollout.environments.variables import apply_cpu_environment, apply_gpu_environment, load_our_plugin
 from rollout.errors import EngineUnusable
 from rollout.time_limit import Deadline
 from rollout.weights.in_flight_update import InFlightUpdate
@@ -58,12 +59,19 @@ class VllmV1Engine:
             await limit.wait(self.while_alive(self._init_transfer()), "the weight receiver to start")
 
     async def _open(self, limit: Deadline) -> None:
-        await limit.wait(asyncio.to_thread(self._build), f"the engine of rollout worker {self._worker} to start")
+        what = f"the engine of rollout worker {self._worker} to start"
+        try:
+            await limit.wait(asyncio.to_thread(self._build), what)
+        except (OSError, RuntimeError) as error:
+            if isinstance(error, TimeoutError):
+                raise
+            raise EngineUnusable(self._worker, why_not_started(error)) from error
         self._watching = asyncio.create_task(self._watch())
         slots = self.engine_args["max_num_seqs"] - 1  # one is kept for the probe
         self._slots = asyncio.Semaphore(max(1, slots))
 
     def _build(self) -> None:
+        load_our_plugin()
         from vllm.platforms import current_platform
 
         on_cpu = current_platform.is_cpu()

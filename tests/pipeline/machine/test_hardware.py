@@ -69,3 +69,19 @@ def test_device_cpu_hides_the_gpus(gpus: None, monkeypatch: pytest.MonkeyPatch) 
 
 def test_cores_are_those_of_this_process() -> None:
     assert 1 <= hardware.num_cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize("name", ["RAY_TMPDIR", "TMPDIR"])
+def test_a_temporary_folder_whose_sockets_would_have_too_long_paths(monkeypatch, name):
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    settings = config("scheduler.device=cpu", "model.dtype=float32")
+    monkeypatch.setenv(name, "/" + "t" * 38)
+    hardware.check_hardware(settings)
+    monkeypatch.setenv(name, "/" + "t" * 39)
+    with pytest.raises(ConfigError) as caught:
+        hardware.check_hardware(settings)
+    assert str(caught.value) == (
+        f"{name}=/{'t' * 39} has 40 characters, too many for the paths of Ray's sockets; choose a folder of at most 39 "
+        "characters, for instance RAY_TMPDIR=/tmp."
+    )
+    hardware.check_hardware(config("scheduler.type=ray", "scheduler.device=cpu", "model.dtype=float32"))

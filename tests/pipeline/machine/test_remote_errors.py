@@ -4,10 +4,12 @@ import errno
 from pathlib import Path
 
 import pytest
+import ray
 from ray.exceptions import RayTaskError
 
 from pipeline.errors import RunFailed, disk_failure, filesystem_of
-from pipeline.machine.remote import as_local
+from pipeline.machine.remote import OUT_OF_MEMORY, as_local, not_started
+from rollout.errors import EngineUnusable
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -54,3 +56,46 @@ def test_a_death_is_told_without_the_advice_about_memory():
         == f"Detail: {detail}"
     )
     assert told(TimeoutError()) == "TimeoutError"
+
+
+LIBRARY = "/venv/lib/vllm/x.py"
+RAYS_ADVICE = (
+    "Task was killed due to the node running low on memory.\nRefer to the docs … To adjust the kill threshold, "
+    "set the environment variable `RAY_memory_usage_threshold` when starting Ray. " + "And more. " * 90
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "sentence"),
+    [
+        (
+            remote(EngineUnusable(0, "SafetensorError: header too large"), LIBRARY),
+            RunFailed,
+            "worker 0 did not start: SafetensorError: header too large (see logs/w.log)",
+        ),
+        (
+            remote(FileNotFoundError("no adapter_model.safetensors"), LIBRARY),
+            RunFailed,
+            "worker 0 did not start: FileNotFoundError: no adapter_model.safetensors (see logs/w.log)",
+        ),
+        (
+            remote(ValueError("rope_scaling should have a factor"), LIBRARY),
+            RunFailed,
+            "worker 0 did not start: ValueError: rope_scaling should have a factor (see logs/w.log)",
+        ),
+        (
+            remote(ValueError("rollout.x=1 is wrong; use 2"), ROOT / "rollout/worker.py"),
+            ValueError,
+            "rollout.x=1 is wrong; use 2",
+        ),
+        (
+            ray.exceptions.OutOfMemoryError(RAYS_ADVICE),
+            RunFailed,
+            f"worker 0 did not start: {OUT_OF_MEMORY} (see logs/w.log)",
+        ),
+        (TimeoutError("waited 600 s"), RunFailed, "worker 0 did not start: waited 600 s (see logs/w.log)"),
+    ],
+)
+def test_what_fails_at_the_start_is_one_sentence(error, kind, sentence):
+    failure = not_started("worker 0", error, "logs/w.log")
+    assert type(failure) is kind and str(failure) == sentence and len(sentence) <= 300

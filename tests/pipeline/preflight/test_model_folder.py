@@ -56,6 +56,12 @@ def test_an_incomplete_folder(tmp_path: Path, missing: str, message: str) -> Non
         check_model_folder(config(tmp_path))
 
 
+def test_an_adapter_beside_the_weights(tmp_path: Path) -> None:
+    (make_folder(tmp_path) / "adapter_config.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"holds adapter_config\.json.*; merge it into the weights"):
+        check_model_folder(config(tmp_path))
+
+
 def test_a_damaged_config(tmp_path: Path) -> None:
     (make_folder(tmp_path) / "config.json").write_text("{")
     with pytest.raises(ConfigError, match=r"unreadable config\.json"):
