@@ -1,5 +1,6 @@
 """Callables named by import path: `package.module:function`, or `path/to/file.py:function` for a script."""
 
+import ast
 import difflib
 import functools
 import hashlib
@@ -69,7 +70,8 @@ def import_path_of(function: Callable[..., Any]) -> str:
     """The import path by which another process finds `function`, also when it is defined in the running script.
 
     Raises:
-        ValueError: for lambdas and functions defined inside others, which have none.
+        ValueError: for lambdas and functions defined inside others, which have none, and in a script that would start
+            the run again when it is imported.
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if module is None or name is None or "<" in name:
@@ -78,8 +80,19 @@ def import_path_of(function: Callable[..., Any]) -> str:
         file = getattr(sys.modules["__main__"], "__file__", None)
         if file is None:
             raise ValueError(f"{name} is defined in an interactive session; write it into a file")
+        if not _has_guard(Path(file)):
+            raise ValueError(
+                f"{file} starts the run when it is imported, as other processes must to find {name}; "
+                'put what it starts under `if __name__ == "__main__":`'
+            )
         module = str(Path(file).resolve())
     return f"{module}:{name}"
+
+
+def _has_guard(script: Path) -> bool:
+    """Whether a script keeps anything from running when it is imported."""
+    tests = (node.test for node in ast.parse(script.read_bytes()).body if isinstance(node, ast.If))
+    return any(isinstance(part, ast.Name) and part.id == "__name__" for test in tests for part in ast.walk(test))
 
 
 def _import_module(module_name: str, import_path: str, key: str) -> ModuleType:
@@ -97,7 +110,7 @@ def _import_module(module_name: str, import_path: str, key: str) -> ModuleType:
         ) from error
     except (Exception, SystemExit) as error:  # user code runs here and may raise anything
         raise refused(
-            key, import_path, f"fails to import ({type(error).__name__}: {error})", f"mend {module_name}"
+            key, import_path, f"fails to import ({type(error).__name__}: {error})", f"fix {module_name}"
         ) from error
 
 

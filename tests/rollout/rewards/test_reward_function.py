@@ -1,5 +1,7 @@
 """Resolving reward functions by import path."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,8 @@ from configs.errors import ConfigError
 from rollout.import_path import import_path_of
 from rollout.rewards.function import outcome_of, resolve_reward_function
 from rollout.rewards.gsm8k import gsm8k_reward
+
+ROOT = Path(__file__).resolve().parents[3]
 
 MODULE = """
 import neighbour
@@ -93,7 +97,7 @@ def test_optional_arguments_are_those_the_function_names(script: str) -> None:
         ("{folder}/task.py:too_few", r"cannot be called as f\(prompt, completion, answer, row\): too many positional"),
         ("{folder}/task.py:too_many", r"missing a required argument: 'more'; its signature is \(prompt, .*, more\)"),
         ("{folder}/task.py:waits", "is a coroutine function; define it with def"),
-        ("{folder}/broken.py:f", r"fails to import \(ZeroDivisionError: division by zero\); mend"),
+        ("{folder}/broken.py:f", r"fails to import \(ZeroDivisionError: division by zero\); fix"),
         ("{folder}/wrong.py:f", r"fails to import \(SyntaxError"),
         ("{folder}/needy.py:f", "needs the module 'no_such_library_here', which is not installed"),
     ],
@@ -130,3 +134,22 @@ def test_scalars_of_numpy_and_torch_are_rewards(value: object, reward: float) ->
 @pytest.mark.parametrize("value", [None, "1", 1j, np.array([1.0]), torch.tensor([1.0]), np.str_("1"), np.array("1")])
 def test_anything_else_is_not_a_reward(value: object) -> None:
     assert outcome_of(value).reason == "not_a_number"
+
+
+GUARDED = 'def f(*_): return 1.0\nif __name__ == "__main__":\n    print(import_path_of(f))\n'
+UNGUARDED = "def f(*_): return 1.0\nprint(import_path_of(f))\n"
+
+
+@pytest.mark.parametrize(("script", "code"), [(GUARDED, 0), (UNGUARDED, 1)])
+def test_a_function_of_the_running_script(tmp_path: Path, script: str, code: int) -> None:
+    """Other processes import the script to find it, and must not start the run again."""
+    file = tmp_path / "script.py"
+    file.write_text(f"from rollout.import_path import import_path_of\n{script}")
+    environment = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, file], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == code
+    if code == 0:
+        assert done.stdout == f"{file}:f\n"
+    else:
+        told = done.stderr.splitlines()[-1]
+        assert told.startswith(f"ValueError: {file} starts the run when it is imported") and len(told) <= 300
