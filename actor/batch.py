@@ -57,7 +57,7 @@ class TokenBatch:
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Sequences packed into one row without padding; positions go on from the prompt in every completion."""
+    """Sequences packed into one row without padding; positions continue from the prompt in every completion."""
 
     input_ids: torch.Tensor  # [N] int64
     position_ids: torch.Tensor  # [N] int64

@@ -20,8 +20,8 @@ Bucket = list[tuple[str, torch.Tensor]]
 def iter_full_weights(engine: Any, bucket_bytes: int) -> Iterator[Bucket]:
     """Buckets of (name, tensor) of at most `bucket_bytes`, or of one larger tensor. Collective.
 
-    All ranks must exhaust the iterator together. A tensor is valid until the next bucket is asked
-    for. Adapters are merged into the weights they adapt; a tied lm_head comes once, as the embedding.
+    All ranks must exhaust the iterator together. A tensor is valid until the next bucket is
+    requested. Adapters are merged into the weights they adapt; a tied lm_head comes once, as the embedding.
     """
     for entries in _buckets(_entries(engine.module.causal_lm), bucket_bytes):
         with gathered([p for _, parameters, _ in entries for p in parameters]):

@@ -74,5 +74,5 @@ def require_versions(tokens: TokenBatch, version: int) -> None:
         raise ValueError(
             f"versions: {int(bad.sum())} of {int(tokens.mask.sum())} response tokens carry no version between 0 and "
             f"{version} (one carries {int(tokens.versions[bad][0])}); the approximations of the proximal policy need "
-            f"the version that sampled each token: set actor.prox_logp_method=recompute, or mend the sampler's labels"
+            f"the version that sampled each token: set actor.prox_logp_method=recompute, or fix the sampler's labels"
         )

@@ -112,7 +112,7 @@ class _Logits:
 
 
 class _TokenLogprobs(torch.autograd.Function):
-    """The chunked forward, and a backward that keeps only one number a token: log Σ exp(z)."""
+    """The chunked forward, and a backward that keeps only one number per token: log Σ exp(z)."""
 
     @staticmethod
     def forward(

@@ -1,6 +1,6 @@
 """LoRA adapters through peft: trained alone, published merged into the weights they adapt.
 
-peft is imported only where an adapter is asked for: it takes seconds to load.
+peft is imported only for an adapter: it takes seconds to load.
 """
 
 from collections.abc import Iterator

@@ -47,7 +47,7 @@ def version_stats(tokens: TokenBatch, version: int, minibatch: int, num_minibatc
 
     Args:
         tokens: the micro-batch.
-        version: v. minibatch, num_minibatches: i and n; the current policy stands at v + i/n.
+        version: v. minibatch, num_minibatches: i and n; the current policy is at v + i/n.
     """
     lag = version - tokens.versions
 

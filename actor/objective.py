@@ -71,7 +71,7 @@ def update_loss(
     Raises:
         ValueError: a NaN under the mask, or a setting outside its list.
     """
-    assert keep is None or config.objective != "gspo", "GSPO has no tokens to drop: it has one ratio a sequence"
+    assert keep is None or config.objective != "gspo", "GSPO has no tokens to drop: it has one ratio per sequence"
     policies = _policies(tokens, logprobs, proximal_logprobs, ref_logprobs, config)
     weights = _weights(tokens, policies, config)
     losses = _token_losses(tokens, policies, config)

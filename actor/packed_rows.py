@@ -68,7 +68,7 @@ class PackedRow:
     def bias(self, index: int, window: int | None, like: torch.Tensor) -> torch.Tensor:
         """What to add to the scores of the run at `index`: 0 where `Run.mask` is true, else −∞, of the type of `like`.
 
-        A mask of truth values would be turned into this anew in every layer.
+        A mask of truth values would be turned into this again in every layer.
         """
         key = (index, window, like.dtype, like.device)
         if key not in self._masks:

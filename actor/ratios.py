@@ -13,7 +13,7 @@ from actor.sequence_sums import sequence_mean, sequence_sum
 # such factors, its square and its gradient stay far inside float32. Beyond the limit the gradient is 0.
 LOG_RATIO_LIMIT = 20.0
 
-# Stands in for −inf, the log-probability of a token that a policy excludes: far below anything a softmax
+# In place of −inf, the log-probability of a token that a policy excludes: far below anything a softmax
 # in float32 returns for a token that was sampled, and finite, so that −inf − (−inf) does not arise.
 LOGPROB_FLOOR = -1000.0
 
@@ -26,7 +26,7 @@ def bounded_exp(log_ratio: torch.Tensor) -> torch.Tensor:
 def floored(logprobs: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """`logprobs` [T] with −inf raised to `LOGPROB_FLOOR` and 0 outside `mask` [T].
 
-    Both replaced kinds have zero gradient, whatever value stood there.
+    Both replaced kinds have zero gradient, whatever the value was.
     """
     assert logprobs.shape == mask.shape
     # A NaN outside the mask would survive `clamp` and turn 0·NaN in the backward pass into NaN.

@@ -121,7 +121,7 @@ def _rank_tensors(trainer: Trainer) -> dict[str, torch.Tensor]:
 @torch.no_grad()
 def _restore_rank_tensors(trainer: Trainer, tensors: dict[str, torch.Tensor]) -> None:
     restore_random_state(tensors, trainer.device)
-    trainer.grad_norms.restore(tensors.get("grad_norms", torch.empty(0)).tolist())  # absent: it begins anew
+    trainer.grad_norms.restore(tensors.get("grad_norms", torch.empty(0)).tolist())  # absent: it starts empty
     state = base_optimizer(trainer.engine).state
     for index, master in enumerate(master_parameters(trainer.engine)):
         master.data.copy_(tensors[f"{index}.master"])

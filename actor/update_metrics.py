@@ -46,7 +46,7 @@ def update_metrics(
         tokens: the micro-batch.
         terms: what `update_loss` computed.
         denominators: of the global minibatch: a loss of a minibatch is reported, not of a micro-batch.
-        per_sequence: whether the objective's ratio is one a sequence; ratios, ESS and clip indicator follow it.
+        per_sequence: whether the objective's ratio is one per sequence; ratios, ESS and clip indicator follow it.
         clip: ε_low, ε_high.
     """
     mask = tokens.mask

@@ -55,5 +55,5 @@ def flatten(buckets: Iterable[Bucket]) -> Iterator[NamedTensor]:
     for bucket in buckets:
         copies = [(name, tensor.detach().clone()) for name, tensor in bucket]
         if any(tensor.is_cuda for _, tensor in copies):
-            torch.cuda.current_stream().synchronize()  # the bucket may be released when the next one is asked for
+            torch.cuda.current_stream().synchronize()  # the bucket may be released when the next one is requested
         yield from copies

@@ -13,7 +13,7 @@ def norm_veto(optimizer: Any, rejects: Callable[[float], bool]) -> Iterator[None
     """While inside, a gradient norm that `rejects` refuses is treated like one that is not finite: nothing is updated.
 
     Every stage of ZeRO asks the function `is_invalid_grad_norm` of its own module, with a norm that is the same on
-    all ranks, and clears the gradients where the answer is yes; so it is this function that is asked for more.
+    all ranks, and clears the gradients where the answer is yes; so this function does the rest.
 
     Raises:
         AttributeError: this DeepSpeed decides in another way.

@@ -2,7 +2,7 @@
 
     python -m benchmarks.logprob_memory [--json OUT] [--tokens N ...] [--timed-tokens N] [--clock cpu]
 
-Peak extra memory is all that rises above hidden states and lm_head. It is told twice: with the gradients of both,
+Peak extra memory is all that rises above hidden states and lm_head. It is reported twice: with the gradients of both,
 which any way leaves behind, and without what is left behind. Hidden sizes are those of the quickstart's model, of
 SmolLM2-135M and of Qwen2.5-0.5B.
 """

@@ -71,7 +71,7 @@ def compute_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show(outcome: Outcome, json_path: Path | None) -> None:
-    """Print the table and the targets, and write the JSON file where one is asked for."""
+    """Print the table and the targets, and write the JSON file if one is requested."""
     out = own_stdout()
     console = plain_console(out, width=None if out.isatty() else 140)
     console.print(_table(outcome))

@@ -1,6 +1,6 @@
 """Peak memory of a piece of work, in a process of its own, as the operating system sees it.
 
-An allocator that keeps freed blocks would hide later peaks and blur earlier ones, so glibc is told to map every block
+An allocator that keeps freed blocks would hide later peaks and blur earlier ones, so glibc is set to map every block
 of 64 KiB and more by itself and to return it when freed; the kernel's high-water mark is reset before the work.
 """
 

@@ -47,7 +47,7 @@ def main() -> None:
     parser = arguments(__doc__, repeats=7)
     compute_options(parser)
     parser.add_argument("--shape", choices=SHAPES, default="quickstart", help="of the model (default quickstart)")
-    parser.add_argument("--sequences", type=int, default=128, help="completions a step (default 128)")
+    parser.add_argument("--sequences", type=int, default=128, help="completions per step (default 128)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     join_alone()

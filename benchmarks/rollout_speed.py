@@ -1,4 +1,4 @@
-"""Generated tokens a second by the rollout worker against vLLM's raw `AsyncLLM`, same requests, same engine arguments.
+"""Generated tokens per second by the rollout worker against vLLM's raw `AsyncLLM`, same requests and engine arguments.
 
     python -m benchmarks.rollout_speed [--json OUT] [--groups N] [key=value ...]
 

@@ -1,11 +1,11 @@
-"""Trained tokens a second against bare PyTorch on the same packed batches.
+"""Trained tokens per second against bare PyTorch on the same packed batches.
 
     python -m benchmarks.trainer_speed [--json OUT] [--shape quickstart|smollm2] [--threads N] [--clock cpu]
 
 Bare PyTorch is the Hugging Face model with the same attention over the same packed rows, logits of the response rows
 only, the clipped policy loss, the gradient clipped, one fused AdamW step, and no metric. The trainer computes the same
 step through DeepSpeed, with the decoupled loss and all its metrics. Further cases compute a prompt for each of its
-completions anew, as most trainers do.
+completions again, as most trainers do.
 """
 
 import statistics
@@ -84,7 +84,7 @@ def main() -> None:
     parser = arguments(__doc__, repeats=7)
     compute_options(parser)
     parser.add_argument("--shape", choices=SHAPES, default="quickstart", help="of the model (default quickstart)")
-    parser.add_argument("--sequences", type=int, default=128, help="completions a step (default 128)")
+    parser.add_argument("--sequences", type=int, default=128, help="completions per step (default 128)")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     join_alone()

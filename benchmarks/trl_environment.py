@@ -43,12 +43,12 @@ def environment(say: Say) -> EnvironmentFolder:
 
 
 def requirements() -> list[str]:
-    """What is asked for; torch comes first and alone, for it may have to come from an index of its own."""
+    """Requirements; torch is installed first, on its own, because it may come from a separate index."""
     return [TORCH, *PINS, *map(same_as_here, SHARED)]
 
 
 def process_variables(folder: EnvironmentFolder, threads: int) -> Mapping[str, str]:
-    """The environment variables of its processes: proxrl's rewards can be imported, no hub is asked."""
+    """The environment variables of its processes: proxrl's rewards can be imported, no hub is contacted."""
     dropped = ("PYTHONHOME", "VIRTUAL_ENV", "LD_PRELOAD")
     inherited = {name: value for name, value in os.environ.items() if name not in dropped}
     own = {"PYTHONPATH": str(link_source(folder)), "OMP_NUM_THREADS": str(threads), "HF_HUB_OFFLINE": "1"}

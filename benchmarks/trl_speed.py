@@ -1,10 +1,10 @@
-"""Completions a second of the whole loop against TRL's GRPOTrainer: same model, prompts, group size and lengths.
+"""Completions per second of the whole loop against TRL's GRPOTrainer: same model, prompts, group size and lengths.
 
     python -m benchmarks.trl_speed [--json OUT] [--steps N] [--repeats N] [--limit-s SECONDS] [key=value ...]
 
 proxrl runs the quickstart as it is, its checks of every weight update included, without evaluations and checkpoints.
 TRL runs in an environment of its own, made at the first call, with the same torch and transformers, in float32, with
-no gradient checkpointing, and one micro-batch a step, on one thread and on every core: a small model may be faster on
+no gradient checkpointing, and one micro-batch per step, on one thread and on every core: a small model may be faster on
 one, and the faster is what proxrl is compared with. All train, from the same model on.
 """
 
@@ -94,7 +94,7 @@ def write_prompts(config: Config, path: Path) -> None:
 
 
 def rate(steps: list[Step], completions: int) -> float:
-    """Completions a second, the first steps left out.
+    """Completions per second, the first steps left out.
 
     Raises:
         ValueError: no other was finished.
@@ -114,7 +114,7 @@ def row(name: str, rates: list[float], runs: list[list[Step]], trl_rates: list[f
         "step s": statistics.median(s.seconds for s in steps),
         "completions/s": statistics.median(rates),
         "speed of TRL": median_ratio(rates, trl_rates),
-        "tokens a completion": tokens,
+        "tokens per completion": tokens,
         "tokens/s": statistics.median(rates) * tokens,
         "reward": statistics.fmean(s.reward for s in steps),
     }
@@ -156,7 +156,7 @@ def main() -> None:
     rows = [row(name, rates[name], runs[name], trl) for name in runs]
     targets = [Target("completions/s, of TRL's", median_ratio(rates[PROXRL], trl), 1.5, True)]
     title = (
-        f"{config.train.batch_size} prompts × {config.rollout.sampling.n_samples} completions a step, up to "
+        f"{config.train.batch_size} prompts × {config.rollout.sampling.n_samples} completions per step, up to "
         f"{config.rollout.sampling.max_new_tokens} tokens, the quickstart's model, {os.cpu_count()} CPU cores"
     )
     show(Outcome(title, rows, targets, notes()), options.json)

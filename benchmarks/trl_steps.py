@@ -2,7 +2,7 @@
 
     python trl_steps.py SETTINGS.json
 
-`SETTINGS.json` holds the fields of `Settings`; a line a step goes to its `out`. TRL generates with transformers'
+`SETTINGS.json` holds the fields of `Settings`; a line per step goes to its `out`. TRL generates with transformers'
 `generate`, the fastest of what it has on a CPU: its vLLM server takes weights over CUDA only, its vLLM in the trainer's
 process loads them bare, which the packed weights of vLLM's CPU build refuse, and transformers' continuous batching is
 slower there.
@@ -29,7 +29,7 @@ class Settings:
 
     model: str
     prompts: str  # JSON lines with prompt, token_ids, answer
-    out: str  # a JSON line a step
+    out: str  # a JSON line per step
     steps: int
     seed: int
     threads: int
@@ -70,7 +70,7 @@ class Clock(TrainerCallback):
 
 
 def grpo_config(settings: Settings) -> GRPOConfig:
-    """TRL's fastest settings for this job: float32, one micro-batch a step, nothing computed twice."""
+    """TRL's fastest settings for this job: float32, one micro-batch per step, nothing computed twice."""
     return GRPOConfig(
         output_dir=str(Path(settings.out).with_name("trl")),
         max_steps=settings.steps,

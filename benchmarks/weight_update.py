@@ -109,7 +109,7 @@ def _phases(report: UpdateReport, publish_s: float, update_s: float) -> dict[str
         "verify": report.verify_s,
         "resume": report.resume_s,
         "probe": update_s - paused,
-        "generation stands still": paused,
+        "generation is paused": paused,
     }
 
 

@@ -1,4 +1,4 @@
-"""What other systems call our keys, so that a config carried over is told the name here."""
+"""What other systems call our keys, so that a ported config gets the name used here."""
 
 FOREIGN_KEYS: dict[str, str] = {
     # AReaL
@@ -216,9 +216,9 @@ FOREIGN_KEYS: dict[str, str] = {
 }
 
 WITHOUT_COUNTERPART: dict[str, str] = {
-    "recover.mode": "the same command always goes on with a run",
-    "trainer.resume_mode": "the same command always goes on with a run",
-    "force_restart": "a run in a new folder starts anew",
+    "recover.mode": "the same command always resumes a run",
+    "trainer.resume_mode": "the same command always resumes a run",
+    "force_restart": "a run in a new folder starts from the beginning",
     "fp32_lm_head": "the lm_head always computes in float32, in both halves",
     "cast_lm_head_to_fp32": "the lm_head always computes in float32, in both halves",
     "actor_rollout_ref.actor.ppo_epochs": "a batch is trained on once",

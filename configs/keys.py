@@ -71,7 +71,7 @@ def sections() -> Mapping[str, type]:
 
 
 def mapping_leaf_of(key: str) -> Leaf | None:
-    """The free-form mapping that `key` lies in, for instance vllm_kwargs for `….vllm_kwargs.max_num_seqs`."""
+    """The free-form mapping that `key` is in, for instance vllm_kwargs for `….vllm_kwargs.max_num_seqs`."""
     for leaf in leaves().values():
         if leaf.is_mapping and key.startswith(f"{leaf.key}."):
             return leaf

@@ -53,7 +53,7 @@ class RolloutConfig:
         "Episode of several turns, as module:function or file.py:function; null samples one completion.",
     )
     request_timeout_s: float = doc(600.0, "Longest a group may take before its worker counts as hung.")
-    max_worker_restarts: int = doc(3, "A worker that failed more often than this is given up; the others go on.")
+    max_worker_restarts: int = doc(3, "A worker that failed more often is not restarted; the others continue.")
     startup_timeout_s: float = doc(600.0, "Longest an engine may take to start.")
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     vllm_config: VllmConfig = field(default_factory=VllmConfig)

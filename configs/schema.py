@@ -24,7 +24,7 @@ class SchedulerConfig:
         "local", "local starts a Ray of its own on this machine; ray joins the cluster at `address`."
     )
     device: Literal["auto", "gpu", "cpu"] = doc(
-        "auto", "auto takes GPUs where there are some; gpu never falls back; cpu computes there even in bfloat16."
+        "auto", "auto takes GPUs if there are any; gpu never falls back; cpu computes there even in bfloat16."
     )
     address: str | None = doc(
         None,
@@ -66,14 +66,14 @@ class DatasetConfig:
 class RewardConfig:
     function: str = doc("rollout.rewards.gsm8k:gsm8k_reward", "The reward, as module:function or file.py:function.")
     num_workers: int = doc(1, "Processes that compute rewards beside each rollout worker's event loop.")
-    timeout_s: float = doc(10.0, "Seconds after which one reward is given up, counted as a failure.")
+    timeout_s: float = doc(10.0, "Seconds after which one reward is ended and counted as a failure.")
     max_failure_fraction: float = doc(0.2, "Stop the run when more of the last 200 rewards failed than this.")
 
 
 @dataclass
 class TrainConfig:
     total_steps: int = doc(MISSING, "Training steps (versions) of the whole run.")
-    batch_size: int = doc(MISSING, "Groups a step.")
+    batch_size: int = doc(MISSING, "Groups per step.")
 
 
 @dataclass

@@ -18,7 +18,7 @@ class Prompt:
     token_ids: tuple[int, ...]  # [P]
     answer: str
     row: Mapping[str, Any] = field(default_factory=dict)  # the data set's own columns
-    text: str = ""  # what was asked, without chat template; for reward functions and reports
+    text: str = ""  # the question, without chat template; for reward functions and reports
 
 
 @dataclass(frozen=True)
@@ -88,18 +88,18 @@ class Group:
 
     @property
     def oldest_version(self) -> int:
-        """Least version over all response tokens of the group; 0 where there is none."""
+        """Least version over all response tokens of the group; 0 if it has none."""
         return min((v for t in self.trajectories for v in t.versions), default=0)
 
     @property
     def newest_version(self) -> int:
-        """Greatest version over all response tokens of the group; 0 where there is none."""
+        """Greatest version over all response tokens of the group; 0 if it has none."""
         return max((v for t in self.trajectories for v in t.versions), default=0)
 
 
 @dataclass(frozen=True)
 class TensorMeta:
-    """One published tensor: where it lies in its bucket file and the sha256 of its bytes."""
+    """One published tensor: where it is in its bucket file and the sha256 of its bytes."""
 
     name: str
     dtype: str

@@ -24,11 +24,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    (train, "train", "Launch a run, or go on with the one in its folder."),
+    (train, "train", "Launch a run, or resume the one in its folder."),
     (doctor, "doctor", "Prove that a job's sampler and trainer agree, rung by rung."),
     (status, "status", "Show how runs stand: step, rewards, speed, time left, alarms."),
     (report, "report", "Draw runs side by side on one HTML page."),
-    (evaluate, "eval", "Ask held-out problems: pass@k of a model or a run."),
+    (evaluate, "eval", "Evaluate held-out problems: pass@k of a model or a run."),
     (ablate, "ablate", "Run a grid over keys and seeds; compare the variants."),
     (parity, "parity", "Study vLLM's V0 and V1 engines, run for run."),
     (audit, "audit", "Prove that no prompt was lost or trained on twice."),

@@ -1,6 +1,6 @@
-"""What a user can mend is shown as one sentence, without a traceback.
+"""What a user can fix is shown as one sentence, without a traceback.
 
-Which code is ours: a ValueError that it raises is the user's to mend, one from a library is a defect.
+Which code is ours: a ValueError that it raises is the user's to fix, one from a library is a defect.
 
 Why a run ended that nobody interrupted.
 """
@@ -19,7 +19,7 @@ _PACKAGES = tuple(_ROOT / name for name in ("pipeline", "actor", "rollout", "con
 
 
 def is_ours(filename: str) -> bool:
-    """Whether a file, as a traceback names it, lies in one of our packages."""
+    """Whether a file, as a traceback names it, is in one of our packages."""
     return any(Path(filename).is_relative_to(package) for package in _PACKAGES)
 
 
@@ -28,7 +28,7 @@ READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class RunFailed(RuntimeError):
-    """The run cannot go on; its message is one or two sentences for the user: what happened, how to go on."""
+    """The run cannot go on; its message is one or two sentences for the user: what happened, how to resume."""
 
 
 class TrainerLost(RunFailed):

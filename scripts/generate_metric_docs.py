@@ -18,11 +18,11 @@ HEAD = """\
 
 <!-- Written by scripts/generate_metric_docs.py from pipeline/metrics/catalogue.py; edit that instead. -->
 
-One object a step in `RUN/metrics.jsonl`, with `step`, `version` (after the step), `time_s` (seconds since the process
+One object per step in `RUN/metrics.jsonl`, with `step`, `version` (after the step), `time_s` (seconds since the process
 began) and the metrics below. A value that is not finite is written as `null`. `proxrl report` draws them, with the
 healthy ranges where they are numbers.
 
-`{avg,min,max}` stands for three metrics: mean, smallest and largest value over the response tokens in the loss, unless
+`{avg,min,max}` means three metrics: mean, smallest and largest value over the response tokens in the loss, unless
 said otherwise, of all micro-batches and ranks together. `{k}` is a lag, `{bucket}` is nothing, `lag_{k}/` or
 `stale_kv/`, and `{method}` is `loglinear`, `linear` or `rollout`. A metric without values in a step is left out.
 """

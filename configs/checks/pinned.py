@@ -141,7 +141,7 @@ def _refuse_unknown_permission(rollout: RolloutConfig) -> None:
         if name.replace("-", "_") not in known:
             close = nearest(name.replace("-", "_"), known)
             remedy = f"did you mean {close}?" if close else f"it can name {', '.join(known)}"
-            message = f"rollout.allow_disagreement names {name}, which is no argument that breaks agreement; {remedy}"
+            message = f"rollout.allow_disagreement names {name}, which does not break agreement; {remedy}"
             raise ConfigError(f"{message.removesuffix('?')}{'?' if close else '.'}", "rollout.allow_disagreement")
 
 

@@ -20,7 +20,7 @@ class Range:
     remedy: str | None = None
 
     def holds(self, value: float) -> bool:
-        """Whether `value` is finite and lies in the range."""
+        """Whether `value` is finite and is in the range."""
         if not math.isfinite(value):
             return False
         above = value > self.low if self.low_open else value >= self.low
@@ -120,7 +120,7 @@ RANGES: dict[str, Range] = {
 
 
 def check_ranges(config: Config) -> None:
-    """Every number lies in its range and is finite."""
+    """Every number is in its range and is finite."""
     for key, leaf in leaves().items():
         value: Any = value_of(config, key)
         if value is None or leaf.choices or leaf.type not in (int, float):

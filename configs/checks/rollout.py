@@ -36,7 +36,7 @@ def check_update_path(config: Config) -> None:
             raise refused(
                 f"rollout.weight_sync.{name}",
                 value,
-                f"is no way in which rollout.engine={engine} updates",
+                f"is not a way in which rollout.engine={engine} updates",
                 f"leave it out or use rollout.engine={ENGINES_WITH_PAUSE_MODES[0]}",
             )
 
@@ -52,7 +52,7 @@ def check_argument_names(config: Config) -> None:
         if name not in ENGINE_ARGUMENTS:
             close = nearest(name, ENGINE_ARGUMENTS)
             remedy = f"the nearest is {close}" if close else "see the engine's own list of arguments"
-            raise refused(f"{KWARGS_KEY}.{name}", value, "is no argument of vLLM 0.32", remedy)
+            raise refused(f"{KWARGS_KEY}.{name}", value, "is not an argument of vLLM 0.32", remedy)
 
 
 def check_engine_dtype(config: Config) -> None:
@@ -71,7 +71,7 @@ def check_context_length(config: Config) -> None:
     if limit is None:
         return
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise refused(f"{KWARGS_KEY}.max_model_len", limit, "is no length in tokens", "give a whole number")
+        raise refused(f"{KWARGS_KEY}.max_model_len", limit, "is not a length in tokens", "give a whole number")
     longest = config.rollout.sampling.max_new_tokens
     if limit <= longest:
         raise refused(

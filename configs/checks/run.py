@@ -12,7 +12,7 @@ def check_run_name(config: Config) -> None:
     if "/" in name or "\\" in name:
         raise refused("run.name", name, "contains a slash", "put the folder into run.dir and keep a plain name")
     if not re.fullmatch(r"\w[\w.+=-]*", name):
-        raise refused("run.name", name, "is no plain name", "use letters, digits, '-', '_' and '.'")
+        raise refused("run.name", name, "is not a plain name", "use letters, digits, '-', '_' and '.'")
 
 
 def check_run_dir(config: Config) -> None:

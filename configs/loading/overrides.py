@@ -27,7 +27,7 @@ def _parse(argument: str) -> list[Setting]:
     bare = key.lstrip("-+~").strip()
     if not equals:
         close = nearest_key(bare) or bare
-        raise ConfigError(f"Argument {argument!r} is no key=value; write for instance {close}=VALUE.")
+        raise ConfigError(f"Argument {argument!r} is not key=value; write for instance {close}=VALUE.")
     if bare != key:
         raise ConfigError(f"Argument {argument!r} begins with {key[0]!r}; write {bare}={text}.", bare)
     return _flatten(key, _value(key, text))

@@ -81,9 +81,9 @@ def parse(text: str, where: str) -> Any:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
         problem = error.problem or error.context
-        raise ConfigError(f"{where}{line} is not valid YAML ({problem}); mend that line.") from None
+        raise ConfigError(f"{where}{line} is not valid YAML ({problem}); fix that line.") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{where} is not valid YAML ({error}); mend it.") from None
+        raise ConfigError(f"{where} is not valid YAML ({error}); fix it.") from None
 
 
 def read_settings(path: Path) -> tuple[list[Setting], list[Setting]]:
@@ -133,7 +133,7 @@ class _Reader:
         except yaml.YAMLError as error:
             line = node.start_mark.line + 1
             problem = getattr(error, "problem", None) or str(error)
-            raise ConfigError(f"{self.where}:{line} is not valid YAML ({problem}); mend that line.") from None
+            raise ConfigError(f"{self.where}:{line} is not valid YAML ({problem}); fix that line.") from None
 
     def _add_bases(self, value: Any, origin: str) -> None:
         names = value if isinstance(value, list) else [value]

@@ -20,7 +20,7 @@ WEIGHT_OF_RESULT = 0.5
 
 
 def shown_working(prompt: str, completion: str, answer: str, row: Mapping[str, Any]) -> float:
-    """From 0 to 1: the right result, and the fraction of the reference's steps that stand in the completion.
+    """From 0 to 1: the right result, and the fraction of the reference's steps that the completion contains.
 
     A step counts once, however often it is written, so that repeating one gains nothing.
 

@@ -17,7 +17,7 @@ from rollout.episodes.episodes import EpisodeContext
 from rollout.episodes.transcript import Transcript
 
 MAX_CALLS = 3  # a problem takes two
-END_OF_CALL = "="  # its token id stands in rollout.sampling.stop_token_ids
+END_OF_CALL = "="  # its token id is listed in rollout.sampling.stop_token_ids
 CALL = re.compile(r"(\d{1,6}) ([+*-]) (\d{1,6}) =")
 NOT_UNDERSTOOD = "?\n"
 

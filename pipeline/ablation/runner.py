@@ -1,4 +1,4 @@
-"""Runs an ablation's variants once a seed and writes their table; goes on where it was stopped."""
+"""Runs an ablation's variants once a seed and writes their table; resumes where it was stopped."""
 
 from pathlib import Path
 

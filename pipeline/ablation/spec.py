@@ -87,7 +87,7 @@ def _check_keys(path: Path, file: Mapping[str, Any]) -> None:
     unknown = sorted(set(file) - known)
     if unknown:
         raise ConfigError(
-            f"{path}: {unknown[0]!r} is no key of an ablation file; the keys are {', '.join(sorted(known))}"
+            f"{path}: {unknown[0]!r} is not a key of an ablation file; the keys are {', '.join(sorted(known))}"
         )
     if "config" not in file:
         raise ConfigError(f"{path}: 'config' is missing; name the run's config, relative to this file")

@@ -20,7 +20,7 @@ from pipeline.batch.rewards import mean, normalized_rewards, shaped_reward, spre
 def token_advantages(rewards: Sequence[float], mask: Sequence[int], gamma: float, lam: float) -> tuple[float, ...]:
     """A_t = Σ_{l ≥ 0} (γλ)^l · r_{t+l} over the tokens that the policy sampled. [R], [R] → [R].
 
-    Tokens of the environment (mask 0) are no steps of the policy: they are passed over without discount and
+    Tokens of the environment (mask 0) are no steps of the policy: they are skipped without discount and
     get 0; a reward that sits on one of them counts for the policy's tokens before it.
     """
     assert len(rewards) == len(mask)
@@ -108,7 +108,7 @@ def _samples(
         reward = shaped_reward(t.reward, num_sampled, config, max_new_tokens)
         if not -float("inf") < reward < float("inf"):
             raise ValueError(
-                f"reward of prompt {group.prompt_id!r} is {t.reward}: it must be a finite number; mend the function "
+                f"reward of prompt {group.prompt_id!r} is {t.reward}: it must be a finite number; fix the function "
                 f"that reward.function names, or let it raise so that the failure is counted"
             )
         extra = (0.0,) * len(t.response_token_ids) if token_rewards is None else token_rewards[i]

@@ -20,8 +20,8 @@ from pipeline.workers.trainer_group import RankBatch, TrainerGroup
 class StepBatch:
     """One training step's data, already divided over ranks."""
 
-    shares: list[RankBatch]  # one a rank
-    denominators: list[Denominators]  # one a minibatch, over all ranks
+    shares: list[RankBatch]  # one per rank
+    denominators: list[Denominators]  # one per minibatch, over all ranks
     num_tokens: int  # trained positions: prompts and responses
     num_sequences: int
     advantage_metrics: dict[str, float]

@@ -19,7 +19,7 @@ def ablate(
     out: Annotated[Path, typer.Option("--out", help="Folder of the runs and the table.")] = Path("runs/ablation"),
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Runs at the same time.")] = 1,
 ) -> None:
-    """Run a grid over any keys and seeds and compare the variants; the same command goes on after a stop.
+    """Run a grid over any keys and seeds and compare the variants; the same command resumes after a stop.
 
     Example: proxrl ablate -c configs/ablate/prox_logp_method.yaml --out runs/prox train.total_steps=20
     """

@@ -38,7 +38,7 @@ def evaluate(
     correct_at: CorrectAt = 1.0,
     out: Out = None,
 ) -> None:
-    """Ask held-out problems and show pass@k with 95 % intervals, lenient and strict.
+    """Evaluate held-out problems and show pass@k with 95 % intervals, lenient and strict.
 
     Writes eval.json, completions.jsonl and wrong.md.
 

@@ -17,7 +17,7 @@ def parity(
     out: Annotated[Path, typer.Option("--out", help="Folder of the runs and the page.")] = Path("runs/parity"),
     report_only: Annotated[bool, typer.Option("--report-only", help="Write the page of what has run so far.")] = False,
 ) -> None:
-    """Train every variant of a study and compare them with its reference; the same command goes on after a stop.
+    """Train every variant of a study and compare them with its reference; the same command resumes after a stop.
 
     Exit code 1 when the final variant leaves the reference's band, or a run failed.
 

@@ -80,7 +80,7 @@ def _evaluation(status: "RunStatus") -> str | None:
 def _workers(status: "RunStatus") -> str | None:
     if status.num_workers is None:
         return None
-    return f"{status.num_workers} of {status.num_workers_wanted or '?'} hold proved weights"
+    return f"{status.num_workers} of {status.num_workers_wanted or '?'} have verified weights"
 
 
 def _number(value: float | None, form: str) -> str | None:

@@ -1,4 +1,4 @@
-"""`proxrl train`: launch a run, or go on with it."""
+"""`proxrl train`: launch a run, or resume it."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ MaxRestarts = Annotated[
 
 
 def train(config: ConfigFile, overrides: Overrides = None, max_restarts: MaxRestarts = 0) -> None:
-    """Train: launch a run, or go on with the one in its folder.
+    """Train: launch a run, or resume the one in its folder.
 
     Example: proxrl train --config configs/gsm8k_smollm2_cpu.yaml train.total_steps=3
     """

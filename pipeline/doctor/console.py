@@ -30,7 +30,7 @@ def measured(verdict: Verdict) -> str:
 
 
 def show_outcome(console: Console, verdicts: Sequence[Verdict]) -> None:
-    """The first cause in one sentence with the key that mends it."""
+    """The first cause in one sentence with the key that fixes it."""
     console.print(outcome(verdicts))
 
 

@@ -53,7 +53,7 @@ def examine(config: Config, out: Path, on_verdict: Callable[[Verdict], None]) ->
     """Examine a checked config; logs of the two halves go to `out`/logs.
 
     Raises:
-        ValueError: something that the user can mend.
+        ValueError: something that the user can fix.
         CouldNotRun: a half did not start.
     """
     check(config, saves=False)

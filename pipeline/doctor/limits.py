@@ -7,7 +7,7 @@ from configs.schema import Config
 
 @dataclass(frozen=True)
 class Limits:
-    """Mean |difference| of logprobs a token, except `relative`. The measurements stand in docs/consistency.md."""
+    """Mean |difference| of logprobs per token, except `relative`. docs/consistency.md has the measurements."""
 
     residue: float  # sampler against trainer, same weights, the job's own sampling
     decode_prefill: float  # the engine against itself: sampled token by token, or scored in one pass

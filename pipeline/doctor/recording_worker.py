@@ -1,4 +1,4 @@
-"""A rollout worker that also keeps what its engine was asked and what it answered, before any episode touched it."""
+"""A rollout worker that also keeps its engine's requests and answers, before any episode touched it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -65,7 +65,7 @@ async def started_bench(
     """A bench for the job that `config` describes.
 
     Raises:
-        ValueError: what the user can mend: model, data set, engine arguments.
+        ValueError: what the user can fix: model, data set, engine arguments.
         SamplerFailed, RunFailed: a half did not start.
     """
     config = one_of_each(config)

@@ -8,7 +8,7 @@ State = Literal["passed", "failed", "not applicable"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One rung's result. `cause` and `key` say what is wrong and which config key mends it when it failed."""
+    """One rung's result. `cause` and `key` say what is wrong and which config key fixes it when it failed."""
 
     rung: str
     state: State

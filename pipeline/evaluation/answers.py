@@ -67,6 +67,6 @@ def lenient_scores(problems: Sequence[Problem]) -> list[list[float]]:
 
 
 def strict_scores(problems: Sequence[Problem]) -> list[list[float]] | None:
-    """[problem][sample] by the strict reward; None where there is none."""
+    """[problem][sample] by the strict reward; None if there is no strict reward."""
     scores = [[a.strict for a in p.scored if a.strict is not None] for p in problems]
     return scores if all(len(s) == len(p.scored) for s, p in zip(scores, problems, strict=True)) else None

@@ -26,7 +26,7 @@ OnProblem = Callable[[Problem, int], None]
 
 @dataclass(frozen=True)
 class Asking:
-    """How often and how: n completions a problem; temperature 0 is greedy."""
+    """How often and how: n completions per problem; temperature 0 is greedy."""
 
     num_samples: int
     temperature: float

@@ -26,15 +26,15 @@ def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
     Trained on Code".
 
     Raises:
-        ValueError: k is no number from 1 to `num_samples`.
+        ValueError: k is not a number from 1 to `num_samples`.
     """
     if not 1 <= k <= num_samples:
-        raise ValueError(f"pass@{k} needs at least {k} samples a problem and there are {num_samples}; raise --samples")
+        raise ValueError(f"pass@{k} needs at least {k} samples per problem, not {num_samples}; raise --samples")
     return 1.0 - math.comb(num_samples - num_correct, k) / math.comb(num_samples, k)
 
 
 def mean_with_interval(scores: Sequence[float]) -> Interval:
-    """Mean of scores between 0 and 1, one a problem, with Wilson's interval.
+    """Mean of scores between 0 and 1, one per problem, with Wilson's interval.
 
     Wilson's interval is that of a share of yes-or-no answers. Scores between 0 and 1 vary at most as much as those with
     the same mean, so for them it is on the wide side. Unlike the normal interval it stays within 0 and 1, and has a

@@ -26,7 +26,7 @@ STRICT_FORMS = {"rollout.rewards.gsm8k:gsm8k_reward": "rollout.rewards.gsm8k:gsm
 
 @dataclass(frozen=True)
 class Measure:
-    """What is measured: n samples a problem, pass@k for every k, and from which score on an answer is correct."""
+    """What is measured: n samples per problem, pass@k for every k, and from which score on an answer is correct."""
 
     num_samples: int
     ks: Sequence[int]
@@ -39,13 +39,14 @@ def evaluate_target(target: Target, measure: Measure, out: Path, console: Consol
     """Ask, score, and write `eval.json`, `completions.jsonl` and `wrong.md` into `out`.
 
     Raises:
-        ValueError: something the user can mend, before an engine starts where possible.
+        ValueError: something the user can fix, before an engine starts where possible.
         RunFailed: an engine did not start, none is left, or every reward failed.
     """
     config = target.config
     if too_many := [k for k in measure.ks if k > measure.num_samples]:
         raise ValueError(
-            f"pass@{too_many[0]} needs at least {too_many[0]} samples a problem; raise --samples={measure.num_samples}"
+            f"pass@{too_many[0]} needs at least {too_many[0]} samples per problem; "
+            f"raise --samples={measure.num_samples}"
         )
     if config.eval.num_samples == 0:
         raise ValueError("eval.num_samples=0 leaves no problem to ask; set it to 1 or more")
@@ -72,7 +73,7 @@ def require_a_score(problems: Sequence[Problem]) -> None:
     failed = [a for p in problems for a in p.answers if a.reward_failed]
     if failed and not any(p.scored for p in problems):
         error = failed[-1].reward_error
-        raise RunFailed(f"all {len(failed)} rewards failed, the last with {error}; mend reward.function")
+        raise RunFailed(f"all {len(failed)} rewards failed, the last with {error}; fix reward.function")
 
 
 def _asking(config: Config, measure: Measure) -> Asking:

@@ -24,7 +24,7 @@ class Target:
 def resolve_target(target: str, config_file: Path | None, overrides: Sequence[str]) -> Target:
     """Find the policy that `target` names and the config that goes with it.
 
-    A run's own config says how its policy is asked; `config_file` takes its place. A model without either is asked
+    A run's own config says how its policy is evaluated; `config_file` takes its place. A model without either gets
     GSM8K's test problems.
 
     Raises:

@@ -42,7 +42,7 @@ class RewardFailures:
             raise RunFailed(
                 f"{sum(self.recent)} of the last {len(self.recent)} rewards failed (limit reward.max_failure_fraction="
                 f"{self._limit:g} of {WINDOW}), the last with {failed[-1].reward_error}; "
-                "mend reward.function or rollout.episode, see logs/rollout-*.log"
+                "fix reward.function or rollout.episode, see logs/rollout-*.log"
             )
         return len(failed)
 
@@ -89,7 +89,7 @@ class Rollouts:
         self._max_flat = max(MIN_FLAT_GROUPS, 20 * admission.batch_size)
         self._num_flat = 0  # groups in a row without two different rewards
         self._timeouts: Counter[str] = Counter()  # by prompt id
-        self._prompts: dict[str, tuple[int, Prompt]] = {}  # group id -> what was asked
+        self._prompts: dict[str, tuple[int, Prompt]] = {}  # group id -> its prompt
         self._interrupted: deque[str] = deque()  # groups in flight when the run ended, to be asked again first
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()  # something may be issued
@@ -226,13 +226,13 @@ class Rollouts:
         return self._cursor.state_dict()
 
     def in_flight(self) -> list[tuple[str, int, str]]:
-        """(group id, epoch, prompt id) of the groups that are asked for and not answered."""
+        """(group id, epoch, prompt id) of the groups that are requested and not answered."""
         waiting = {g.group_id for g in self.buffer.groups}
         asked = sorted(self._prompts.items())
         return [(gid, epoch, p.prompt_id) for gid, (epoch, p) in asked if gid not in waiting]
 
     def restore(self, state: RunState, prompts: Mapping[str, Prompt]) -> None:
-        """Go on as a checkpoint left it: buffered groups wait again, prompts in flight are asked again.
+        """Resume from a checkpoint: buffered groups wait again, prompts in flight are requeued.
 
         They keep their group ids, and with them the seeds of their requests and their place in the batch, so
         that a synchronous run goes on exactly as it would have without the interruption. Where `train.total_steps`

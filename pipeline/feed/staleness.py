@@ -13,12 +13,12 @@ from exchange.types import Group
 class Admission:
     """Counts groups. Owner of the invariant `accepted + running <= (η + version + 1) · B`.
 
-    A group admitted under it lies at most η steps ahead of the trainer, so its oldest token lags
+    A group admitted under it is at most η steps ahead of the trainer, so its oldest token lags
     by at most η when the batch that holds it is consumed in order. Consumption checks the age
     again (`pipeline.feed.staleness`), because a group can wait longer than its turn.
     """
 
-    batch_size: int  # B, groups a step
+    batch_size: int  # B, groups per step
     max_head_offpolicyness: int  # η, steps
     max_concurrent: int  # groups in flight
     total_steps: int

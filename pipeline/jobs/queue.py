@@ -1,4 +1,4 @@
-"""Training runs, each in a process of its own, one after the other or several at a time; goes on where it stopped."""
+"""Training runs, each in a process of its own, one after the other or several at a time; resumes where it stopped."""
 
 import json
 import os
@@ -82,7 +82,7 @@ class Job:
         return f"failed ({reason}; see {log})"
 
     def rows(self) -> list[dict[str, Any]]:
-        """Metrics so far, one row a step."""
+        """Metrics so far, one row per step."""
         return read_json_lines(self.folder.metrics) if self.folder.metrics.exists() else []
 
     def summary(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class Job:
         return summary
 
     def start(self) -> None:
-        """Start, or go on with, the run; its output is appended to run.log."""
+        """Start, or resume, the run; its output is appended to run.log."""
         self.folder.root.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pipeline.cli", "train", "--config", str(self.config), *self.settings]
         target = os.open(self.folder.root / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, MODE)
@@ -124,7 +124,7 @@ class JobQueue:
                     show()
                     time.sleep(POLL_S)
                     if asked_to_end():
-                        raise KeyboardInterrupt("interrupted; the same command goes on, and finished runs are kept")
+                        raise KeyboardInterrupt("interrupted; the same command resumes, and finished runs are kept")
                 show()
             finally:
                 self._stop()

@@ -26,7 +26,7 @@ MAY_CHANGE = (
 
 
 def check_settings(jobs: Sequence[Job]) -> None:
-    """Compare what has begun with what is asked now.
+    """Compare what has begun with the settings given now.
 
     Sets `num_steps` of every job that has begun to the steps asked for: one that ended with fewer goes on.
 

@@ -1,10 +1,10 @@
 """What Ray calls in every worker process before anything else.
 
-One log file a process, from the start of its worker on.
+One log file per process, from the start of its worker on.
 
 Ends processes that this one has started, in good order where possible and in any case.
 
-Ctrl-C and SIGTERM end a run in order: every process, the shared memory, and a sentence how to go on.
+Ctrl-C and SIGTERM end a run in order: every process, the shared memory, and a sentence that says how to resume.
 """
 
 import asyncio

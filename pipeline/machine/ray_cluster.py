@@ -37,7 +37,7 @@ def start_ray(config: Config) -> None:
     # A call after the end of the run is a mistake; by default Ray would start again for it, and stay.
     # The environment variables of these two switches are read when Ray is imported, which is before this.
     auto_init_hook.enable_auto_connect = False
-    # Ray's own handler would answer SIGTERM, by which a run is asked to end, with a dump and an abort.
+    # Ray's own handler would answer SIGTERM, the request to end a run, with a dump and an abort.
     ray_constants.RAY_DISABLE_FAILURE_SIGNAL_HANDLER = True
     common: dict[str, Any] = {
         "log_to_driver": False,
@@ -73,7 +73,7 @@ def _join(address: str | None, settings: dict[str, Any]) -> None:
         # Ray itself would go on trying for minutes.
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
     except (OSError, OverflowError, UnicodeError):  # no cluster is known or answers; no such port; no such name
-        why = "leads to no Ray cluster"
+        why = "does not lead to a Ray cluster"
         raise _refused(
             address, why, "start one with `ray start --head`, and give the HOST:PORT that it prints"
         ) from None

@@ -50,7 +50,7 @@ def as_local(error: RayTaskError) -> Exception:
 
 
 def raised_by_us(error: RayTaskError) -> bool:
-    """Whether the innermost frame of the remote traceback lies in our packages."""
+    """Whether the innermost frame of the remote traceback is in our packages."""
     frames = _FRAME.findall(str(error))
     return bool(frames) and is_ours(frames[-1])
 

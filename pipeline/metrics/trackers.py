@@ -37,7 +37,7 @@ class TensorBoardTracker:
 
 
 class WandbTracker:
-    """One Weights & Biases run for all the processes of a resumed run (its id lies in RUN/wandb_id)."""
+    """One Weights & Biases run for all the processes of a resumed run (its id is in RUN/wandb_id)."""
 
     def __init__(self, config: Config, folder: RunFolder) -> None:
         try:
@@ -65,7 +65,7 @@ class WandbTracker:
 
 
 class TrackioTracker:
-    """One trackio run for all the processes of a resumed run (its name lies in RUN/trackio_run).
+    """One trackio run for all the processes of a resumed run (its name is in RUN/trackio_run).
 
     trackio keeps it on this machine, in a folder of its own, unless its environment variables name a server. It knows
     a run by name alone, so the name gets a suffix that no other run has.

@@ -18,7 +18,7 @@ from pipeline.parity.curves import Curve
 
 
 def area(a: Curve, b: Curve) -> float:
-    """Mean |a − b| over the steps that both have. NaN where there are none."""
+    """Mean |a − b| over the steps that both have. NaN if there are none."""
     n = min(len(a), len(b))
     difference = np.abs(a[:n] - b[:n])
     known = difference[np.isfinite(difference)]
@@ -47,7 +47,7 @@ class Distance:
 
     @property
     def inside(self) -> bool | None:
-        """Whether the variant lies in the reference's band; None where it cannot be told."""
+        """Whether the variant is in the reference's band; None where it cannot be told."""
         return None if np.isnan(self.value) else bool(self.value <= self.limit)
 
 

@@ -1,4 +1,4 @@
-"""Runs the variants of a study, each a training run in a process of its own; goes on where it was stopped."""
+"""Runs the variants of a study, each a training run in a process of its own; resumes where it was stopped."""
 
 import subprocess
 import sys

@@ -26,7 +26,7 @@ class ParityVariant:
     overrides: tuple[str, ...]
     seeds: tuple[int, ...]
     env: tuple[tuple[str, str], ...] = ()  # environment variables of its processes
-    needs_gpu: bool = False  # marked on the page and left out where there is none
+    needs_gpu: bool = False  # marked on the page and left out without one
     expect_outside: tuple[str, ...] = ()  # panels in which the documents saw it leave the reference
 
     @property
@@ -121,7 +121,7 @@ def _require_known(content: Mapping[str, Any], known: Sequence[str], where: str)
         if key not in known:
             close = nearest(str(key), known)
             hint = f"did you mean {close}?" if close else f"the keys are {', '.join(known)}."
-            raise ConfigError(f"{where}: {key!r} is no key; {hint}")
+            raise ConfigError(f"{where}: {key!r} is not a key; {hint}")
 
 
 def _check(spec: ParitySpec, path: Path) -> None:
@@ -139,4 +139,4 @@ def _check(spec: ParitySpec, path: Path) -> None:
             "give it two or more, whose spread is what the others are measured by."
         )
     if spec.limit <= 0:
-        raise ConfigError(f"{path}: limit={spec.limit} is no distance; use {DEFAULT_LIMIT}.")
+        raise ConfigError(f"{path}: limit={spec.limit} is not a distance; use {DEFAULT_LIMIT}.")

@@ -31,7 +31,7 @@ class Contribution:
 
 
 def final_is_inside(result: StudyResult) -> bool | None:
-    """Whether the final variant lies in the reference's band in every judged panel; None where one is unknown."""
+    """Whether the final variant is in the reference's band in every judged panel; None where one is unknown."""
     final = result.spec.of_role("final")[0]
     verdicts = [_inside(result, final.name, p.key) for p in PANELS if p.judged]
     if any(v is False for v in verdicts):
@@ -46,9 +46,9 @@ def verdict(result: StudyResult) -> str:
     if inside is None:
         unfinished = [v.variant.name for v in (result.of(final), reference) if not v.compared]
         why = f"not every run of {' and '.join(unfinished)} finished" if unfinished else "a metric was not recorded"
-        return f"Whether {final} lies in the band of the reference {reference.variant.name} cannot be told: {why}."
+        return f"Whether {final} is in the band of the reference {reference.variant.name} cannot be told: {why}."
     if inside:
-        return f"{final} lies in the band of the reference {reference.variant.name} in every judged metric."
+        return f"{final} is in the band of the reference {reference.variant.name} in every judged metric."
     return f"{final} leaves the band of the reference {reference.variant.name}."
 
 

@@ -34,7 +34,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Held:
-    """What a checkpoint goes on with: every group that is open after its rows of the ledger, and what was put back."""
+    """What a checkpoint resumes with: every group that is open after its rows of the ledger, and what was put back."""
 
     name: str
     num_rows: int
@@ -69,10 +69,10 @@ class Auditor:
     def _issued(self, group: str, key: Key) -> None:
         self.result.num_issued += 1
         if key in self._asked:
-            self._problem(f"{_name(key)} was asked by {group} while {self._asked[key]} was still open")
+            self._problem(f"{_name(key)} was requested by {group} while {self._asked[key]} was still open")
         if self._waiting and key not in self._waiting:
             passed = next(iter(self._waiting))
-            self._problem(f"{_name(passed)} was put back by {self._waiting[passed]} and passed over")
+            self._problem(f"{_name(passed)} was put back by {self._waiting[passed]} and skipped")
             self._waiting.clear()
         self._waiting.pop(key, None)
         self._asked[key], self._open[group] = group, key
@@ -105,7 +105,7 @@ class Auditor:
             self._problem(f"{names}: put back by the ledger or by {checkpoint.name}, not by both")
 
     def finish(self, finished: bool) -> Audit:
-        """Check that a finished run holds nothing, and that every prompt was asked in each epoch that is over."""
+        """Check that a finished run holds nothing, and that every prompt was requested in each epoch that is over."""
         if finished and self._open:
             self._problem(f"the run is finished, and {_some(self._open)} never ended")
         if not self._has_dataset:
@@ -126,8 +126,8 @@ def audit(rows: Iterable[Mapping[str, Any]], checkpoints: Sequence[Held] = (), f
     """Audit the objects of ledger.jsonl in the order in which they were written.
 
     Args:
-        checkpoints: a prompt that one of them does not hold and the ledger has not ended is lost to whoever goes on
-            from it.
+        checkpoints: a prompt that one of them does not hold and the ledger has not ended is lost to whoever
+            resumes from it.
         finished: all steps are done, so that nothing may be open.
     """
     auditor, held = Auditor(), {c.num_rows: c for c in checkpoints}
@@ -135,7 +135,7 @@ def audit(rows: Iterable[Mapping[str, Any]], checkpoints: Sequence[Held] = (), f
         try:
             auditor.read(row)
         except (KeyError, TypeError, ValueError):
-            auditor.result.problems.append(f"line {number} of the ledger is no event that a run writes")
+            auditor.result.problems.append(f"line {number} of the ledger is not an event that a run writes")
         if number in held:
             auditor.compare(held[number])
     return auditor.finish(finished)
@@ -182,7 +182,7 @@ def audit_run(path: Path) -> Audit:
 
 
 def _held(checkpoints: Sequence[Checkpoint], ledger: bytes) -> tuple[list[Held], list[str]]:
-    """What the checkpoints go on with, and a sentence for each whole one whose rows the ledger no longer holds."""
+    """What the checkpoints resume with, and a sentence for each whole one whose rows the ledger no longer holds."""
     held, changed = [], []
     for checkpoint in checkpoints:
         try:

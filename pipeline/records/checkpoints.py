@@ -76,16 +76,16 @@ class CheckpointStore:
     def newest_whole(
         self, damage_beside: Callable[[Checkpoint], str | None] = lambda checkpoint: None
     ) -> tuple[Checkpoint | None, list[str]]:
-        """The newest undamaged checkpoint, and a sentence for each newer one passed over.
+        """The newest undamaged checkpoint, and a sentence for each newer one that is skipped.
 
-        `damage_beside`: what else keeps a run from going on from a whole one.
+        `damage_beside`: what else keeps a run from resuming from a whole one.
         """
         passed_over: list[str] = []
         for checkpoint in reversed(self.all()):
             damage = checkpoint.damage() or damage_beside(checkpoint)
             if damage is None:
                 return checkpoint, passed_over
-            passed_over.append(f"{checkpoint.path} is damaged ({damage}); it is passed over")
+            passed_over.append(f"{checkpoint.path} is damaged ({damage}); it is skipped")
         return None, passed_over
 
     def partial_bytes(self) -> int:
@@ -117,7 +117,7 @@ class CheckpointStore:
         shutil.rmtree(final, ignore_errors=True)
         os.replace(partial, final)
         to_disk(self._root)
-        # Newer ones were damaged and passed over; they would push whole ones out of the `keep` newest.
+        # Newer ones were damaged and skipped; they would push whole ones out of the `keep` newest.
         for newer in [c for c in self.all() if c.step > step]:
             shutil.rmtree(newer.path, ignore_errors=True)
         for old in self.all()[: -self._keep]:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class JsonLines:
-    """One object a line, written line by line, so that a run that ends at any time leaves whole lines."""
+    """One object per line, written line by line, so that a run that ends at any time leaves whole lines."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("ab", buffering=0)
@@ -79,5 +79,5 @@ def parse_json_lines(content: bytes, name: str) -> list[dict[str, Any]]:
 
 
 def last_step(rows: Iterable[Mapping[str, Any]]) -> int:
-    """The last step among rows of metrics; 0 where there is none."""
+    """The last step among rows of metrics; 0 if there is none."""
     return max((row["step"] for row in rows if isinstance(row.get("step"), int)), default=0)

@@ -1,4 +1,4 @@
-"""What a run has recorded: whole up to the checkpoint it goes on from, and nothing beyond."""
+"""What a run has recorded: whole up to the checkpoint it resumes from, and nothing beyond."""
 
 import os
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def _sizes(folder: RunFolder, state: RunState | None) -> tuple[tuple[Path, int],
 
 
 def require_nothing_to_lose(folder: RunFolder, passed_over: Sequence[str]) -> None:
-    """A run that finds no whole checkpoint starts anew, but never over the records of one that had written some.
+    """A run that finds no whole checkpoint starts again, but never over the records of one that had written some.
 
     Raises:
         ValueError: what there is, and what to do.
@@ -52,7 +52,7 @@ def require_nothing_to_lose(folder: RunFolder, passed_over: Sequence[str]) -> No
     if passed_over:
         raise ValueError(f"no whole checkpoint is left in {folder.root} ({'; '.join(passed_over)}); {remedy}")
     if folder.summary.exists():
-        raise ValueError(f"{folder.root} holds a finished run and no checkpoint to go on from; {remedy}")
+        raise ValueError(f"{folder.root} holds a finished run and no checkpoint to resume from; {remedy}")
     every = setting(read_settings(folder), "checkpoint.every")
     num_steps = last_step(read_json_lines(folder.metrics)) if folder.metrics.is_file() else 0
     if isinstance(every, int) and 0 < every < num_steps:

@@ -72,7 +72,7 @@ class RunFolder:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` aside and rename, so that a reader never sees half a file."""
+    """Write `value` aside and rename, so that a reader never sees a partial file."""
     partial = path.with_name(path.name + ".partial")
     partial.write_text(json.dumps(value, indent=2) + "\n")
     os.replace(partial, path)

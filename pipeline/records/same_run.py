@@ -12,7 +12,7 @@ from pipeline.records.settings import changed, read_settings
 from rollout.data.model_files import architecture
 from rollout.data.prompt_cursor import PromptCursor
 
-ARCHITECTURE = "model.architecture"  # no setting, but what stands in the model's config.json
+ARCHITECTURE = "model.architecture"  # not a setting: it comes from the model's config.json
 RENDERING = ("dataset.system_prompt", "dataset.prompt_suffix", "dataset.chat_template")  # of rows that stay the same
 NEW_RUN = "choose another run.dir to start a new run"
 

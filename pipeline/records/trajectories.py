@@ -1,4 +1,4 @@
-"""The trajectories a step consumed, one JSON-lines file a step under RUN/trajectories."""
+"""The trajectories a step consumed, one JSON-lines file per step under RUN/trajectories."""
 
 import json
 import os

@@ -48,7 +48,7 @@ def html_page(payload: Mapping[str, Any], title: str) -> str:
 
 
 def embedded_json(value: Any) -> str:
-    """JSON that cannot end the script element it stands in, whatever its strings hold."""
+    """JSON that cannot end the script element around it, whatever its strings hold."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

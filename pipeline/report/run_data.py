@@ -17,7 +17,7 @@ class RunData:
     name: str
     folder: RunFolder
     config: dict[str, Any]
-    rows: list[dict[str, Any]]  # of metrics.jsonl, one a step
+    rows: list[dict[str, Any]]  # of metrics.jsonl, one per step
     summary: dict[str, Any] | None  # None while the run goes on
 
     def setting(self, key: str, default: Any = None) -> Any:

@@ -105,7 +105,7 @@ def _life_alarms(run: RunData, state: str, idle_s: float, step_s: float | None) 
     if state == "stopped" and not run.num_steps:
         return [f"it ended before its first step; {run.folder.logs} says why; run the command again"]
     if state == "stopped":
-        return ["no process works on this run any more; run the command that started it again to go on"]
+        return ["no process works on this run any more; run the command that started it again to resume"]
     if state == "running" and step_s is not None and idle_s > max(STALLED_AT_LEAST_S, STALLED_AFTER * step_s):
         return [f"no step was finished for {idle_s:.0f} s, though one takes {step_s:.1f} s; see RUN/logs"]
     return []

@@ -29,7 +29,7 @@ def tokenizer_of(run: RunData) -> "tuple[PreTrainedTokenizerBase | None, str]":
 def token_texts(tokenizer: "PreTrainedTokenizerBase | None", token_ids: Sequence[int]) -> list[str]:
     """One text a token; joined they read as the completion. Without a tokenizer the ids themselves.
 
-    Where several tokens make one character its text stands at the last of them.
+    Where several tokens make one character its text is put at the last of them.
     """
     if tokenizer is None:
         return [f"{i} " for i in token_ids]

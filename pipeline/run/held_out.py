@@ -139,7 +139,7 @@ def _evaluation(trajectories: Sequence[Trajectory]) -> Evaluation:
     if num_failed and not scored:
         raise RunFailed(
             f"all {num_failed} rewards of the evaluation failed, the last with {trajectories[-1].reward_error}; "
-            "mend reward.function or rollout.episode"
+            "fix reward.function or rollout.episode"
         )
     mean = sum(t.reward for t in scored) / max(1, n)
     variance = sum((t.reward - mean) ** 2 for t in scored) / max(1, n - 1)

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def launch(config: Config, max_restarts: int = 0) -> "Summary":
-    """Train, or go on with, the run that a checked config describes.
+    """Train, or resume, the run that a checked config describes.
 
     A run that loses a trainer rank starts again from its last checkpoint, at most `max_restarts` times.
 
     Raises:
-        ValueError: something that the user can mend, before any process starts where possible.
-        KeyboardInterrupt: the run was interrupted; its message says how to go on.
-        RunFailed: the run cannot go on; its message says why and how to go on.
+        ValueError: something that the user can fix, before any process starts where possible.
+        KeyboardInterrupt: the run was interrupted; its message says how to resume.
+        RunFailed: the run cannot continue; its message says why and how to resume.
     """
     check(config)
     from pipeline.run.loop import train  # imports the whole stack, seconds that a refused config need not wait

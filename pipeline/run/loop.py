@@ -49,18 +49,18 @@ from pipeline.workers.weight_sync import sync_metrics
 
 
 def train(config: Config) -> Summary:
-    """Run, or go on with, the training that `config` describes.
+    """Run, or resume, the training that `config` describes.
 
     Raises:
-        ValueError: something the user can mend, in one sentence, before any process starts where possible.
+        ValueError: something the user can fix, in one sentence, before any process starts where possible.
         KeyboardInterrupt: the run was interrupted; every process has ended.
-        RunFailed: the run cannot go on; its message says why and how to go on.
+        RunFailed: the run cannot continue; its message says why and how to resume.
     """
     with open_run(config) as run, RunConsole(config.run.name, config.train.total_steps) as console:
         if run.is_finished:
             console.note(
                 f"{run.folder.root} holds a finished run of {run.version} steps (train.total_steps="
-                f"{config.train.total_steps}); raise it to go on, or choose another run.dir for a new run"
+                f"{config.train.total_steps}); raise it to continue, or choose another run.dir for a new run"
             )
             return read_summary(run.folder.summary)
         try:
@@ -114,7 +114,7 @@ class TrainingLoop:
     _setting: Callable[[str], Any] = field(init=False)
     _feeder: asyncio.Task[None] = field(init=False)
     _between_steps: bool = field(default=False, init=False)
-    """Trainer, records and rollouts stand at the end of the same step."""
+    """Trainer, records and rollouts are at the end of the same step."""
     _num_reward_failures: int = field(init=False)
     """Of those that a step has recorded."""
 
@@ -135,7 +135,7 @@ class TrainingLoop:
         for sentence in self.run.data_notes:
             self.console.note(sentence)
         if self.run.checkpoint is not None:
-            self.console.phase(f"going on from {self.run.checkpoint.path}")
+            self.console.phase(f"resuming from {self.run.checkpoint.path}")
             await self.parts.trainer.load_state(str(self.run.checkpoint.trainer))
         await self._publish(self.run.version)
         await self.parts.sync.settle_update()

@@ -1,4 +1,4 @@
-"""Opens a run's folder: a new run, or one that goes on from its newest whole checkpoint."""
+"""Opens a run's folder: a new run, or one that resumes from its newest whole checkpoint."""
 
 import time
 from collections import Counter
@@ -151,12 +151,12 @@ class Run:
         checkpoints = self.store.all()
         if checkpoints:
             return (
-                f"run the same command again to go on from {checkpoints[-1].path} "
+                f"run the same command again to resume from {checkpoints[-1].path} "
                 f"(step {checkpoints[-1].step} of {self.config.train.total_steps})"
             )
         return (
             f"no checkpoint was written yet (checkpoint.every={self.config.checkpoint.every}), "
-            f"so the same command starts anew in {self.folder.root}"
+            f"so the same command starts again in {self.folder.root}"
         )
 
 
@@ -246,7 +246,7 @@ def _files_of(folder: RunFolder) -> Iterator[None]:
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         why = disk_failure(error) or (
-            f"{error.strerror or error}{where}; move away what stands in its place, or choose another folder"
+            f"{error.strerror or error}{where}; move or delete what is in its place, or choose another folder"
         )
         raise ValueError(f"run.dir={folder.root} cannot be used: {why}") from error
 
@@ -254,7 +254,7 @@ def _files_of(folder: RunFolder) -> Iterator[None]:
 def _find_checkpoint(
     store: CheckpointStore, folder: RunFolder, config: Config
 ) -> tuple[Checkpoint | None, RunState | None]:
-    """The newest whole checkpoint of this very run; damaged ones are named and passed over."""
+    """The newest whole checkpoint of this very run; damaged ones are named and skipped."""
 
     states: dict[int, RunState] = {}  # by step
 

@@ -92,7 +92,7 @@ def rollout_metrics(groups: Sequence[Group]) -> dict[str, float]:
 
 
 def throughput_metrics(generated: int, trained: int, step_s: float, train_s: float, wait_s: float) -> dict[str, float]:
-    """Tokens a second of both halves, and the fraction of the step in which the trainer waited."""
+    """Tokens per second of both halves, and the fraction of the step in which the trainer waited."""
     return {
         "throughput/generated_tokens_per_s": generated / step_s,
         "throughput/trained_tokens_per_s": trained / max(train_s, 1e-9),

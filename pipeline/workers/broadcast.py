@@ -31,7 +31,7 @@ class Broadcast:
 
     What is sent under label v are the weights of v: the trainer's turn is held until they are sent, and once it
     has begun a step beyond v nothing is sent any more. And the group consists of exactly the members that
-    receive: whenever they are not those of the last time, or a transfer failed, it is formed anew on a new port.
+    receive: whenever they are not those of the last time, or a transfer failed, it is formed again on a new port.
     """
 
     def __init__(self, trainer: TrainerGroup, shape: TransferShape, on_event: Callable[[str], None]) -> None:
@@ -45,7 +45,7 @@ class Broadcast:
     ) -> list[T] | None:
         """Send to `members` while `receive(i, update)` runs for each; their results, or None if it is too late for v.
 
-        A transfer that fails at the trainer's end is told as an event; the receivers' own limits end theirs.
+        A transfer that fails at the trainer's end is reported as an event; the receivers' own limits end theirs.
         """
         if not members:
             return []

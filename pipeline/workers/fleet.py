@@ -67,7 +67,7 @@ class Fleet:
 
         Raises:
             RunFailed: an engine died or failed while it started, or did not start in time.
-            ValueError: it was asked for something that it cannot do.
+            ValueError: the config needs something that it cannot do.
         """
         return list(await asyncio.gather(*(self._first_start(s) for s in self._slots)))
 
@@ -113,7 +113,7 @@ class Fleet:
         """The serving worker with the fewest groups in flight; None while there is none.
 
         Raises:
-            NoWorkersLeft: every one was given up.
+            NoWorkersLeft: none is restarted any more.
             RunFailed: a worker cannot be replaced, for another part of the run has failed.
         """
         if self._error is not None:
@@ -265,7 +265,7 @@ class Fleet:
             self._on_event(f"rollout worker {slot.index} serves again after {time.monotonic() - started:.0f} s")
             return
         slot.given_up = True
-        self._on_event(f"rollout worker {slot.index} is given up after {slot.num_restarts} restarts")
+        self._on_event(f"gave up on rollout worker {slot.index} after {slot.num_restarts} restarts")
 
     async def close(self, timeout_s: float) -> None:
         """End the engines; those that do not answer in time are killed. None is replaced any more."""

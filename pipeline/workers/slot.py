@@ -12,7 +12,7 @@ from rollout.errors import EngineUnusable
 
 
 def is_loss(error: BaseException) -> bool:
-    """Whether a call's error tells of a lost worker, not of a mistake in what it was asked to do.
+    """Whether a call's error tells of a lost worker, not of a mistake in the request.
 
     Lost is one that died, hangs, is out of memory or has an unusable engine, and whose answer went with its node.
     """
@@ -34,7 +34,7 @@ MAX_TIMEOUTS = 3
 
 
 class NoWorkersLeft(RunFailed):
-    """Every rollout worker was given up."""
+    """No rollout worker is restarted any more."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Slot:
     def state(self) -> str:
         """For people: what the worker does, and which version it has proved to hold."""
         if self.serving:
-            version = f"version {self.verified_version}" if self.verified_version >= 0 else "no proved version yet"
+            version = f"version {self.verified_version}" if self.verified_version >= 0 else "no verified version yet"
             return f"worker {self.index}: {version}, {self.running} groups in flight"
         if self.given_up:
             return f"worker {self.index}: given up after {self.num_restarts} restarts"

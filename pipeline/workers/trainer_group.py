@@ -55,7 +55,7 @@ class TrainerGroup:
         Raises:
             TrainerLost: a rank died or did not start in time (as every method here).
             RunFailed: a rank could not load the model.
-            ValueError: it was asked for something that it cannot do.
+            ValueError: the config needs something that it cannot do.
         """
         limit_s = self._startup_timeout_s
         ref = self._ranks[0].meeting_point.remote(self._loopback)

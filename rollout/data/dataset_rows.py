@@ -60,7 +60,7 @@ def _column(row: Row, config: DatasetConfig, field: str) -> Any:
     near = difflib.get_close_matches(str(column), names, n=1)
     advice = f"set dataset.{field}={near[0]}" if near else f"set dataset.{field} to one of them"
     raise ConfigError(
-        f"dataset.{field}={column} is no column of {config.path} at {row.where}, "
+        f"dataset.{field}={column} is not a column of {config.path} at {row.where}, "
         f"which has {', '.join(map(repr, names)) or 'no columns'}; {advice}.",
         f"dataset.{field}",
     )

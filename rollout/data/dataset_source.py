@@ -64,7 +64,7 @@ def _open(config: DatasetConfig, keys: DatasetKeys) -> Iterator[Row]:
 def _check_file_settings(path: Path, config: DatasetConfig, keys: DatasetKeys) -> None:
     if not is_local_file(path.name):
         raise refused(
-            keys.path, config.path, "is no file of a kind that is read", f"use one of {', '.join(FILE_SUFFIXES)}"
+            keys.path, config.path, "is not a file of a supported kind", f"use one of {', '.join(FILE_SUFFIXES)}"
         )
     if config.name not in (None, DEFAULT_NAME):
         raise refused("dataset.name", config.name, "has no meaning for a local file", "remove it")
@@ -80,7 +80,7 @@ def _check_file_settings(path: Path, config: DatasetConfig, keys: DatasetKeys) -
         raise refused(
             keys.split,
             config.split,
-            f"is no split of the local file {config.path}, which has only '{LOCAL_SPLIT}'",
+            f"is not a split of the local file {config.path}, which has only '{LOCAL_SPLIT}'",
             f"name the file of that split in {keys.path}, or set {keys.split}={LOCAL_SPLIT}",
         )
 
@@ -167,7 +167,7 @@ def _open_saved(folder: Path, config: DatasetConfig, keys: DatasetKeys) -> Itera
     saved = load_from_disk(str(folder))
     if isinstance(saved, DatasetDict):
         if config.split not in saved:
-            raise refused(keys.split, config.split, f"is no split of {folder}", f"choose one of {', '.join(saved)}")
+            raise refused(keys.split, config.split, f"is not a split of {folder}", f"choose one of {', '.join(saved)}")
         saved = saved[config.split]
     elif config.split not in (names := _names_of_saved(saved, folder)):
         raise refused(

@@ -16,7 +16,7 @@ class Row:
 
 
 def read_jsonl(path: Path) -> Iterator[Row]:
-    """The objects of a JSON-lines file in order; blank lines are passed over.
+    """The objects of a JSON-lines file in order; blank lines are skipped.
 
     Raises:
         ValueError: at the first line that is no JSON object in UTF-8, with its number.
@@ -43,7 +43,7 @@ def read_json(path: Path) -> Iterator[Row]:
         return
     content = _loads(text, "the file", path.name)
     if not isinstance(content, list):
-        raise ValueError(f"holds one {_kind(content)}, not a list of rows; write a list of objects, or one a line")
+        raise ValueError(f"holds one {_kind(content)}, not a list of rows; write a list of objects, or one per line")
     for number, item in enumerate(content):
         yield Row(f"row {number}", _object(item, f"row {number}"))
 
@@ -60,11 +60,11 @@ def _loads(text: str, where: str, name: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         place = f"{where}, column {error.colno}" if where != "the file" else f"line {error.lineno}"
-        raise ValueError(f"{place} is not valid JSON ({error.msg}): {text.strip()[:60]!r}; mend {name}") from error
+        raise ValueError(f"{place} is not valid JSON ({error.msg}): {text.strip()[:60]!r}; fix {name}") from error
     except RecursionError as error:
-        raise ValueError(f"{where} nests too deeply; mend {name}") from error
+        raise ValueError(f"{where} nests too deeply; fix {name}") from error
     except ValueError as error:  # a number of thousands of digits
-        raise ValueError(f"{where} cannot be read ({str(error).partition(';')[0]}); mend {name}") from error
+        raise ValueError(f"{where} cannot be read ({str(error).partition(';')[0]}); fix {name}") from error
 
 
 def _is_json(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The order in which prompts are asked: every prompt once an epoch, shuffled anew by seed and epoch."""
+"""The order of prompts: every prompt once per epoch, shuffled by seed and epoch."""
 
 import hashlib
 import json
@@ -33,7 +33,7 @@ class PromptCursor:
         random.Random(f"{self._seed}/{epoch}").shuffle(self._order)
 
     def next(self) -> tuple[int, Prompt]:
-        """The next prompt and the epoch it is asked for."""
+        """The next prompt and its epoch."""
         if self._returned:
             epoch, prompt_id = self._returned.popleft()
             return epoch, self._prompts[prompt_id]
@@ -61,7 +61,7 @@ class PromptCursor:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where `state_dict` stood.
+        """Resume where `state_dict` was taken.
 
         Raises:
             ValueError: when that walk was over other rows or with another seed.

@@ -49,7 +49,7 @@ def text_problem(text: str) -> str | None:
 
 
 def prompt_text(content: str | Sequence[Mapping[str, str]]) -> str:
-    """What was asked, without template, system prompt or suffix: the text, or the last message's."""
+    """The question, without template, system prompt or suffix: the text, or the last message's."""
     return content if isinstance(content, str) else content[-1]["content"]
 
 

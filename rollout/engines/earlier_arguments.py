@@ -37,7 +37,7 @@ def rope_overrides(model_json: Mapping[str, Any], model_path: str) -> dict[str, 
 
 # Arguments that an engine has no name for because it does only one thing: their one value there.
 V0_ALWAYS: dict[str, Any] = {"logprobs_mode": "processed_logprobs", "async_scheduling": False}
-# Where they come from elsewhere in the config, and are no argument of that version.
+# Where they come from elsewhere in the config, and are not arguments of that version.
 V0_DROPPED = ("enable_log_requests", "scheduling_policy", "max_logprobs")
 
 
@@ -101,4 +101,4 @@ def require_known(args: dict[str, Any], engine_args_class: Any, engine: str) -> 
     known = {f.name for f in fields(engine_args_class)}
     for name in args:
         if name not in known:
-            raise refused(f"{KWARGS_KEY}.{name}", args[name], f"is no argument of {engine}", "leave it out")
+            raise refused(f"{KWARGS_KEY}.{name}", args[name], f"is not an argument of {engine}", "leave it out")

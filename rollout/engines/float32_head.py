@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 
 class Float32Head:
-    """Stands in for the lm_head's `quant_method`: everything but the matrix product is the original's."""
+    """Replaces the lm_head's `quant_method`: everything but the matrix product is the original's."""
 
     def __init__(self, layer: Any) -> None:
         self._original: Any = layer.quant_method

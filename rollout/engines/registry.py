@@ -28,7 +28,7 @@ def make_engine(config: Config, worker: int, first_version: int = 0) -> Engine:
     """
     name = config.rollout.engine
     if name not in ADAPTERS:
-        raise refused("rollout.engine", name, "is no engine", f"use one of {', '.join(ADAPTERS)}")
+        raise refused("rollout.engine", name, "is not an engine", f"use one of {', '.join(ADAPTERS)}")
     module, cls = ADAPTERS[name]
     engine: Engine = getattr(import_module(module), cls)(config, worker, first_version)
     return engine

@@ -12,7 +12,7 @@ from vllm.sampling_params import RequestOutputKind
 
 from exchange.types import Completion, FinishReason, Sampling
 
-# top-k keeps every token that ties with the k-th, so a few more than k are asked for.
+# top-k keeps every token that ties with the k-th, so a few more than k are requested.
 TIES = 8
 # The kept set travels with every token; a whole large vocabulary would be megabytes a token.
 MAX_KEPT = 4096

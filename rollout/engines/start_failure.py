@@ -16,7 +16,7 @@ _POINTS_ELSEWHERE = ("Engine core initialization failed", "WorkerProc initializa
 
 
 def why_not_started(error: BaseException, output: str | None = None) -> str:
-    """The last error in `output` that is one of its own; what `error` says where there is none.
+    """The last error in `output` that is one of its own; else what `error` says.
 
     Args:
         error: what the start of the engine raised.

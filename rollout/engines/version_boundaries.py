@@ -108,7 +108,7 @@ class VersionBoundaries:
         return spans_of(self._open.pop(request_id), num_tokens)
 
     def forget(self, request_id: str) -> None:
-        """The request was given up."""
+        """The request was cancelled."""
         self._open.pop(request_id, None)
 
 

@@ -33,7 +33,7 @@ class Requirement:
     version: str  # e.g. GLIBCXX_3.4.32
     weak: bool
     index: int  # the version index that symbols bound to it carry
-    flags_offset: int  # where its vna_flags lies in the file
+    flags_offset: int  # where its vna_flags is in the file
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class EnvironmentSpec:
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """What is asked for: vLLM, and the shared packages in the versions of the running environment."""
+        """Requirements: vLLM, and the shared packages in the versions of the running environment."""
         return (self.package, *(same_as_here(name) for name in SHARED_PACKAGES))
 
     @property

@@ -34,7 +34,7 @@ def write_stamp(folder: EnvironmentFolder, stamp: Stamp) -> None:
 
 
 def read_stamp(folder: EnvironmentFolder) -> Stamp | None:
-    """The stamp, or None where there is none that can be read."""
+    """The stamp, or None if it cannot be read."""
     try:
         found: dict[str, Any] = json.loads(folder.stamp.read_text())
         return Stamp(**found)

@@ -17,7 +17,7 @@ def gsm8k_reward(prompt: str, completion: str, answer: str, row: Mapping[str, An
 
     Raises:
         ValueError: when the reference holds no answer.
-        TimeoutError: when math-verify does not finish on an answer that is no plain number.
+        TimeoutError: when math-verify does not finish on an answer that is not a plain number.
     """
     return _score(lenient_answer(completion), answer)
 

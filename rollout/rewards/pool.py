@@ -103,7 +103,7 @@ class RewardPool:
             per_reward_s = 0.5 * per_reward_s + 0.5 * (time.monotonic() - start) / len(batch)
 
     def _ensure_process(self, index: int) -> str | None:
-        """Start a process where there is none; the reason when that fails."""
+        """Start a process if there is none; returns the reason when that fails."""
         if index in self._processes or self._closed:
             return None
         try:

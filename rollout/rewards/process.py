@@ -72,10 +72,10 @@ class RewardProcess:
 
         Raises:
             TimeoutError: when nothing arrives.
-            EOFError, OSError: when the child is gone, or had answered something else than it was asked.
+            EOFError, OSError: when the child is gone, or its answer belongs to another request.
         """
         if self._is_out_of_step:
-            raise EOFError("it has answered something else than it was asked")
+            raise EOFError("its answer belongs to another request")
         self._connection.settimeout(limit_s)
         outcomes: list[Outcome] = []
         for payload in self._reader.read():

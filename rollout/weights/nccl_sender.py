@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class NcclSender:
-    """`endpoint` → workers are told where to meet → `join` beside them → `send` any number of times."""
+    """`endpoint` → workers learn where to meet → `join` beside them → `send` any number of times."""
 
     def __init__(self) -> None:
         self._group: Any = None

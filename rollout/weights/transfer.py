@@ -1,6 +1,6 @@
 """Who is which rank in the NCCL group that carries the weights.
 
-What vLLM's receivers are told of a transfer, as plain values that cross processes.
+What vLLM's receivers need to know of a transfer, as plain values that cross processes.
 """
 
 import dataclasses

@@ -41,7 +41,7 @@ def test_the_rate_leaves_the_first_steps_out():
     steps = [Step(100.0, 5.0, 0.1)] * quickstart_run.FILL + [Step(2.0, 10.0, 0.2), Step(3.0, 12.0, 0.4)]
     assert rate(steps, completions=128) == 128 * 2 / 5
     shown = row("x", [51.2], [steps], [25.6])
-    assert (shown["speed of TRL"], shown["tokens a completion"], shown["reward"]) == (2.0, 11.0, pytest.approx(0.3))
+    assert (shown["speed of TRL"], shown["tokens per completion"], shown["reward"]) == (2.0, 11.0, pytest.approx(0.3))
     with pytest.raises(ValueError, match="only 2 steps were finished"):
         rate(steps[:2], completions=128)
 

@@ -47,7 +47,7 @@ def test_killed_and_resumed_is_the_same_run_bit_for_bit(tmp_path):
         assert audit_problems(run_dir) == []
 
     told = " ".join((tmp_path / "resumed.log").read_text().split())
-    assert f"going on from {resumed}/checkpoints/step-{KILLED_AFTER:06d}" in told
+    assert f"resuming from {resumed}/checkpoints/step-{KILLED_AFTER:06d}" in told
     assert [r["step"] for r in steps(resumed)] == list(range(1, NUM_STEPS + 1))
     for a, b in zip(steps(straight), steps(resumed), strict=True):
         for name in a:

@@ -103,7 +103,7 @@ def test_without_restarts_a_dead_trainer_ends_the_run_at_its_last_checkpoint(tmp
     run, code, run_dir = run_with(tmp_path, plan(("training", "kill_trainer")), **settings)
     assert code == 1, run.output()
     told = " ".join(run.output().split())
-    assert "a trainer rank died during training step" in told and "run the same command again to go on" in told
+    assert "a trainer rank died during training step" in told and "run the same command again to resume" in told
     assert "Traceback" not in told
     assert audit_problems(run_dir) == []
 
@@ -156,13 +156,13 @@ def test_a_full_disk_ends_the_run_with_one_sentence_and_it_goes_on_once_there_is
         assert run.wait() == 1, run.output()
         run.wait_for_the_end_of_all(20)
         told = " ".join(run.output().split())
-        assert "there was no room to write a file" in told and "run the same command again to go on" in told
+        assert "there was no room to write a file" in told and "run the same command again to resume" in told
         assert "Traceback" not in told and not run.shared_memory_left()
         assert audit_problems(run_dir) == []
     finally:
         run.destroy()
     *whole, newest = sorted((run_dir / "checkpoints").glob("step-*"))
-    assert whole, "there is one to go on from"
+    assert whole, "there is one to resume from"
     os.truncate(newest / "policy" / "model.safetensors", 1000)
     again = RunProcess(arguments, tmp_path / "again.log")
     try:

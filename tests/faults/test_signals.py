@@ -38,7 +38,7 @@ def test_an_interrupted_run_ends_whole_and_says_how_to_go_on(tmp_path, number, w
         run.wait_until(lambda: len(steps(run_dir)) >= 3, "step 3")
         assert run.named("EngineCore") and run.named("TrainerWorker")
         assert interrupt(run, number, whole_group) == 130, run.output()
-        assert "run the same command again to go on from" in run.output()
+        assert "run the same command again to resume from" in run.output()
         assert "Traceback" not in run.output()
         assert not run.shared_memory_left()
         assert audit_problems(run_dir) == []
@@ -62,7 +62,7 @@ def test_an_interruption_during_start_up_ends_everything(tmp_path, number, momen
     try:
         run.wait_until(lambda: moment(run), moment.__name__)
         assert interrupt(run, number, whole_group=number == signal.SIGINT) == 130, run.output()
-        assert "the same command starts anew" in run.output()
+        assert "the same command starts from the beginning" in run.output()
         assert "Traceback" not in run.output()
         assert not run.shared_memory_left()
     finally:
@@ -83,7 +83,7 @@ def test_nothing_outlives_a_run_that_is_killed_and_the_next_run_cleans_up(tmp_pa
         again = RunProcess(arguments, tmp_path / "again.log")
         try:
             assert again.wait() == 0, again.output()
-            assert "going on from" in again.output()
+            assert "resuming from" in again.output()
             again.wait_for_the_end_of_all(END_LIMIT_S)
             assert not run.shared_memory_left() and not again.shared_memory_left()
         finally:

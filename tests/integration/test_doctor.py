@@ -102,7 +102,7 @@ FAULTS = [
     ("bf16_head", "", "lm_head dtype", "bfloat16", "hf_overrides"),
     ("stale", "", RUNGS["update"], "differ from what was sent", "rollout.weight_sync.backend"),
     ("stale_head", "", RUNGS["update"], "lm_head", "rollout.weight_sync.backend"),
-    ("wrong_label", "", RUNGS["update"], "bear the label", "rollout.engine"),
+    ("wrong_label", "", RUNGS["update"], "carry the label", "rollout.engine"),
 ]
 
 

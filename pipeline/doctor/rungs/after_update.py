@@ -10,7 +10,7 @@ KEY = "rollout.weight_sync.backend"
 
 
 async def after_update(bench: Bench) -> Verdict:
-    """Train, publish, load; then fresh completions must bear the new label and agree with the trainer."""
+    """Train, publish, load; then fresh completions must carry the new label and agree with the trainer."""
     limit = max(bench.limits.residue, 2 * _difference(bench.sample))
     note = "mean |δ| of fresh completions after an optimizer step"
     await bench.train()
@@ -23,7 +23,7 @@ async def after_update(bench: Bench) -> Verdict:
     versions = {v for t in fresh.trajectories for v in t.versions}
     if versions != {bench.version}:
         labels = ", ".join(map(str, sorted(versions)))
-        cause = f"tokens sampled after the update to version {bench.version} bear the label {labels}"
+        cause = f"tokens sampled after the update to version {bench.version} carry the label {labels}"
         return failed(RUNG, note, cause, "rollout.engine")
     figure = _difference(fresh)
     if not figure <= limit:

@@ -22,7 +22,7 @@ async def token_ids(bench: Bench) -> Verdict:
         sampled = [token for turn in turns for token in turn.completion.token_ids]
         kept = [t for t, m in zip(trajectory.response_token_ids, trajectory.loss_mask, strict=True) if m]
         if turns[0].prompt_token_ids != trajectory.prompt_token_ids:
-            return _wrong("the sampler was asked with other prompt ids than the trainer is given", "dataset.path")
+            return _wrong("the sampler's prompt ids differ from the trainer's", "dataset.path")
         if any(whole[: len(turn.prompt_token_ids)] != turn.prompt_token_ids for turn in turns) or not _same(
             kept, sampled
         ):

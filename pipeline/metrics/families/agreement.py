@@ -80,7 +80,7 @@ WEIGHT_SYNC = MetricFamily(
     "Of the slowest worker, for the version that was published the step before. Requests go on around the pause.",
     (
         MetricDoc("weight_sync/publish_s", "The trainer's turn: gather, write, score the probe."),
-        MetricDoc("weight_sync/pause_s", "Until the engine stood still, requests kept."),
+        MetricDoc("weight_sync/pause_s", "Until the engine was paused, requests kept."),
         MetricDoc("weight_sync/load_s", "Loading the weights."),
         MetricDoc("weight_sync/verify_s", "Checking what was loaded, and the probe."),
         MetricDoc("weight_sync/resume_s", "Until the engine ran again."),

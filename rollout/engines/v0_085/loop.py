@@ -1,7 +1,7 @@
 """vLLM 0.8.5's V0 engine driven step by step in a thread of its own.
 
 Everything that touches the engine happens in that thread between two steps, so an update falls on an engine boundary
-by construction: the loop blocks there, the weights are loaded, and it goes on with its cache as it is.
+by construction: the loop blocks there, the weights are loaded, and it continues with its cache as it is.
 """
 
 import asyncio

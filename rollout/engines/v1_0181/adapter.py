@@ -1,6 +1,7 @@
 """The adapter for vLLM 0.18.1's V1 engine, behind `rollout.engines.engine.Engine`.
 
-Weight updates of vLLM 0.18.1 in the words of `rollout.weights.in_flight_update`, with versions counted at the boundary.
+Weight updates of vLLM 0.18.1 behind the calls of `rollout.weights.in_flight_update`; versions are counted at the
+boundary.
 """
 
 from collections.abc import Sequence
@@ -91,7 +92,7 @@ class VllmV1Engine0181(EarlierEngine):
         return await self._once_verified(to_completion(output, sampling, self._vocab_size))
 
     async def _until_finished(self, request_id: str, prompt: list[int], sampling: Sampling) -> FinishedOutput:
-        """Sample to the end; what an update aborted goes on from the tokens it had, as a request of its own."""
+        """Sample to the end; what an update aborted resumes from the tokens it had, as a request of its own."""
         token_ids: list[int] = []
         logprobs: list[Any] = []
         spans: list[Span] = []

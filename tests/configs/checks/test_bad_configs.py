@@ -153,7 +153,7 @@ TRAINER = [
 ENGINE = [
     ("rollout.engine=vllm-v2", "the nearest is vllm-v1"),
     ("rollout.weight_sync.pause_mode=wait", "rollout.engine=vllm-v1", "vllm-0.18.1-v1"),
-    ("rollout.weight_sync.clear_cache=true", "is no way in which"),
+    ("rollout.weight_sync.clear_cache=true", "is not a way in which"),
     ("rollout.episode=my_episode", "write module:function or file.py:function"),
     ("rollout.vllm_config.use_v1=false", "contradicts rollout.engine=vllm-v1", "vllm-0.8.5-v0"),
     ("rollout.engine=vllm-0.8.5-v0", "use_v1=true contradicts", "vllm-v1"),
@@ -169,14 +169,14 @@ ENGINE = [
     (f"{KWARGS}.generation_config=auto", "use vllm"),
     (f"{KWARGS}.dtype=float16", "differs from model.dtype=bfloat16", "set model.dtype"),
     (f"{KWARGS}.load_format=dummy", "random weights"),
-    (f"{KWARGS}.max_num_seq=8", "is no argument of vLLM 0.32", "max_num_seqs"),
+    (f"{KWARGS}.max_num_seq=8", "is not an argument of vLLM 0.32", "max_num_seqs"),
     (f"{KWARGS}.model=other", "set model.path"),
     (f"{KWARGS}.tensor-parallel-size=2", "set rollout.tensor_parallel_size"),
     (f"{KWARGS}.seed=2", "set run.seed"),
     (f"{KWARGS}.temperature=0.5", "set rollout.sampling.temperature"),
     (f"{KWARGS}.max_model_len=200", "leaves no room for a prompt"),
     (f"{KWARGS}.max_model_len=700", "max_prompt_tokens + rollout.sampling.max_new_tokens = 768"),
-    (f"{KWARGS}.max_model_len=long", "is no length in tokens"),
+    (f"{KWARGS}.max_model_len=long", "is not a length in tokens"),
     (f"{KWARGS}.max_model_len=800 eval.max_new_tokens=512", "eval.max_new_tokens=512"),
     ("rollout.allow_disagreement=[enable_prefix_cachin]", "did you mean enable_prefix_caching?"),
     ("rollout.engine=vllm-0.18.1-v1 rollout.sampling.top_p=0.9", "does not return", "vllm-v1"),
@@ -187,7 +187,7 @@ ENGINE = [
 ]
 RUN = [
     ("run.name=a/b", "contains a slash", "run.dir"),
-    ("run.name=..", "is no plain name"),
+    ("run.name=..", "is not a plain name"),
     ("run.dir=' '", "is empty"),
     ("scheduler.address=auto", "ignored under scheduler.type=local"),
     ("scheduler.type=ray scheduler.address=head", "is no address of a cluster", "HOST:PORT"),
@@ -213,7 +213,7 @@ RUN = [
     ("trackers.trackio_project=' '", "is empty"),
 ]
 NO_OVERRIDE = [
-    ("actor.eps_clip", "is no key=value", "actor.eps_clip=VALUE"),
+    ("actor.eps_clip", "is not key=value", "actor.eps_clip=VALUE"),
     ("--actor.eps_clip=0.1", "write actor.eps_clip=0.1"),
     ("+actor.eps_clip=0.1", "write actor.eps_clip=0.1"),
     ("actor.optimizer.lr=[1", "is not valid YAML", "quotes"),

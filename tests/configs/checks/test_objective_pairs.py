@@ -42,7 +42,7 @@ def test_pair(objective: str, key: str) -> None:
 
 
 def other_value(key: str) -> object:
-    """A value that is not the default of `actor.KEY` and lies in its range."""
+    """A value that is not the default of `actor.KEY` and is in its range."""
     leaf = leaves()[f"actor.{key}"]
     if leaf.choices:
         return next(c for c in leaf.choices if c != leaf.default)

@@ -38,7 +38,7 @@ def test_a_runs_config_with_grid_options(tmp_path):
         ("train: {total_steps: 3}\n", ["actor.eps_clip"], "is not key=value1,value2"),
         ("train: {total_steps: 3}\n", ["run.seed=1,2"], "use --seeds"),
         ("grid: {a: [1]}\n", [], "'config' is missing"),
-        ("grid: {a: [1]}\nconfig: x\nsteps: 3\n", [], "'steps' is no key of an ablation file"),
+        ("grid: {a: [1]}\nconfig: x\nsteps: 3\n", [], "'steps' is not a key of an ablation file"),
         ("3\n", [], "holds no settings"),
     ],
 )

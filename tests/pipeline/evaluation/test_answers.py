@@ -57,7 +57,7 @@ def test_an_answer_whose_reward_failed_is_no_wrong_one():
 
 def test_an_evaluation_without_a_single_reward_is_refused():
     failed = Answer("?", 3, "stop", 0.0, None, reward_failed=True, reward_error="KeyError: 'x'")
-    with pytest.raises(RunFailed, match=r"all 2 rewards failed, the last with KeyError: 'x'; mend reward\.function"):
+    with pytest.raises(RunFailed, match=r"all 2 rewards failed, the last with KeyError: 'x'; fix reward\.function"):
         require_a_score([Problem("a", "q", "r", (failed, failed))])
 
 

@@ -18,7 +18,7 @@ def test_pass_at_k_is_the_share_of_choices_with_a_correct_sample(case):
 
 
 def test_more_samples_than_there_are_cannot_be_asked_for():
-    with pytest.raises(ValueError, match="pass@4 needs at least 4 samples a problem and there are 2; raise --samples"):
+    with pytest.raises(ValueError, match="pass@4 needs at least 4 samples per problem, not 2; raise --samples"):
         pass_at_k(2, 1, 4)
 
 

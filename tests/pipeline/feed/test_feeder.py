@@ -161,7 +161,7 @@ def test_too_many_failed_rewards_stop_the_run(tmp_path):
     fleet.generate = failing
     rollouts = make(tmp_path, fleet, batch=100)
     # A fifth of 200 may fail; the run need not have seen 200 to know that more have.
-    told = r"41 of the last 82 rewards failed .*=0\.2 of 200.*the last with KeyError: 'x'; mend reward\.function"
+    told = r"41 of the last 82 rewards failed .*=0\.2 of 200.*the last with KeyError: 'x'; fix reward\.function"
     with pytest.raises(RunFailed, match=told):
         asyncio.run(with_feeder(rollouts, rollouts.take(100, version=0)))
 

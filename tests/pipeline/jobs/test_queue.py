@@ -120,7 +120,7 @@ def test_an_interruption_of_the_queue_stops_what_runs(tmp_path, number):
         os.kill(os.getpid(), number)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(KeyboardInterrupt, match="the same command goes on, and finished runs are kept"):
+    with pytest.raises(KeyboardInterrupt, match="the same command resumes, and finished runs are kept"):
         _run(jobs)
     assert (tmp_path / "v0" / "stopped").exists()
 

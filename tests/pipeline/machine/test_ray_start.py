@@ -76,14 +76,15 @@ def test_an_address_where_nobody_answers_is_refused_at_once(monkeypatch, nobody)
     for address in (nobody, "127.0.0.1:99999", "[::1]:1", "a..b:6379", "nowhere.invalid:6379"):
         with pytest.raises(ConfigError) as refusal:
             start_ray(Config(scheduler=SchedulerConfig(type="ray", address=address)))
-        assert str(refusal.value).startswith(f"scheduler.address={address} leads to no Ray cluster; start one with")
+        told = f"scheduler.address={address} does not lead to a Ray cluster; start one with"
+        assert str(refusal.value).startswith(told)
 
 
 @pytest.mark.parametrize("address", [None, "auto"])
 def test_without_an_address_the_cluster_is_the_environments(monkeypatch, nobody, address):
     monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("Ray would try for minutes"))
     monkeypatch.setenv("RAY_ADDRESS", nobody)
-    with pytest.raises(ConfigError, match=rf"scheduler\.address={address or 'null'} leads to no Ray cluster"):
+    with pytest.raises(ConfigError, match=rf"scheduler\.address={address or 'null'} does not lead to a Ray cluster"):
         start_ray(Config(scheduler=SchedulerConfig(type="ray", address=address)))
 
 

@@ -110,11 +110,11 @@ FINAL = {"name": "v1", "role": "final"}
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"limits": 2}, "'limits' is no key; did you mean limit?"),
-        ({"limit": 0}, "limit=0.0 is no distance"),
+        ({"limits": 2}, "'limits' is not a key; did you mean limit?"),
+        ({"limit": 0}, "limit=0.0 is not a distance"),
         ({"variants": [REFERENCE, FINAL, {"role": "repair"}]}, "every variant needs a name"),
         ({"variants": [REFERENCE, FINAL | {"role": "last"}]}, "role=last is none of reference, initial"),
-        ({"variants": [REFERENCE, FINAL | {"seed": 1}]}, "variant v1: 'seed' is no key; did you mean seeds?"),
+        ({"variants": [REFERENCE, FINAL | {"seed": 1}]}, "variant v1: 'seed' is not a key; did you mean seeds?"),
         ({"variants": [REFERENCE]}, "0 variants have role=final; exactly one must"),
         (
             {"variants": [REFERENCE, FINAL, FINAL | {"name": "v 1"}, FINAL | {"name": "v_1"}]},

@@ -144,7 +144,7 @@ def test_an_unfinished_study_has_a_page_and_no_verdict(study: tuple[ParitySpec, 
         (("final", 1), "not every run of final finished", {("processed", "final")}),
         (("final", 2), "not every run of final finished", {("processed", "final")}),
         (("v0", 3), "not every run of v0 finished", {("first", "processed"), ("processed", "final")}),
-        (("processed", 1), "lies in the band of the reference v0", {("first", "processed"), ("processed", "final")}),
+        (("processed", 1), "is in the band of the reference v0", {("first", "processed"), ("processed", "final")}),
     ],
 )
 def test_a_variant_of_which_a_run_failed_is_not_compared(
@@ -198,7 +198,7 @@ def test_the_command_says_which_run_failed_and_why(
     told = ended.output.splitlines()
     log = root / "final" / "seed-1" / LOG
     assert f"final, seed 1: failed (rollout worker 0 [CPU]: its engine died; see {log})" in told, ended.output
-    judged = "Whether final lies in the band of the reference v0 cannot be told: not every run of final finished."
+    judged = "Whether final is in the band of the reference v0 cannot be told: not every run of final finished."
     assert judged in told and "leaves" not in ended.output
 
 

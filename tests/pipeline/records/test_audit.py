@@ -66,8 +66,8 @@ def test_the_command_says_why_prompts_were_asked_again_or_dropped(tmp_path):
             [*CLEAN[:9], event("issued", "g4", "a"), event("consumed", "g4", "a")],
             "prompt a of epoch 0 was trained on twice",
         ),
-        ([*CLEAN[:3], event("issued", "g4", "a")], "asked by g4 while g0 was still open"),
-        ([*CLEAN[:5], event("issued", "g4", "b", 1)], "prompt a of epoch 0 was put back by g0 and passed over"),
+        ([*CLEAN[:3], event("issued", "g4", "a")], "requested by g4 while g0 was still open"),
+        ([*CLEAN[:5], event("issued", "g4", "b", 1)], "prompt a of epoch 0 was put back by g0 and skipped"),
         (
             [DATASET, event("issued", "g0", "a"), event("issued", "g1", "a", 1)],
             "1 of 2 prompts were never asked in epoch 0",
@@ -135,6 +135,6 @@ def test_a_ledger_that_was_changed_after_its_checkpoint_is_named(tmp_path):
     ledger = tmp_path / "ledger.jsonl"
     ledger.write_text(ledger.read_text().replace("worker_lost", "worker_gone"))
     assert audit_run(tmp_path).problems == ["the ledger no longer holds what it held at step-000001"]
-    # A damaged checkpoint was passed over, and the ledger goes on from another.
+    # A damaged checkpoint was passed over, and the ledger resumes from another.
     (tmp_path / "checkpoints" / "step-000001" / "policy" / "state.bin").write_bytes(b"y")
     assert audit_run(tmp_path).problems == []

@@ -72,9 +72,7 @@ def test_a_checkpoint_that_cannot_be_read_is_passed_over(tmp_path, monkeypatch, 
     monkeypatch.setattr(f"pipeline.records.checkpoints.{failing}", read)
     found, passed_over = store.newest_whole()
     assert found is not None and found.step == 1
-    assert passed_over == [
-        f"{tmp_path / 'step-000002'} is damaged (policy/weights.bin cannot be read); it is passed over"
-    ]
+    assert passed_over == [f"{tmp_path / 'step-000002'} is damaged (policy/weights.bin cannot be read); it is skipped"]
 
 
 def test_run_state_survives_json():
@@ -117,7 +115,7 @@ def test_a_checkpoint_that_does_not_fit_the_rest_of_the_run_is_passed_over(tmp_p
         write(store, step)
     found, passed_over = store.newest_whole(lambda c: "too new" if c.step == 2 else None)
     assert found is not None and found.step == 1
-    assert passed_over == [f"{tmp_path / 'step-000002'} is damaged (too new); it is passed over"]
+    assert passed_over == [f"{tmp_path / 'step-000002'} is damaged (too new); it is skipped"]
 
 
 def test_a_checkpoint_is_on_the_disk_before_it_bears_its_name(tmp_path, monkeypatch):

@@ -148,7 +148,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_not_started_anew(inputs, run
 def test_a_finished_run_without_checkpoints_is_not_started_anew(inputs, run_dir):
     shutil.rmtree(run_dir / "checkpoints")
     (run_dir / "checkpoints").mkdir()
-    refused_and_untouched(config(inputs, run_dir), run_dir, "holds a finished run and no checkpoint to go on from")
+    refused_and_untouched(config(inputs, run_dir), run_dir, "holds a finished run and no checkpoint to resume from")
     (run_dir / "summary.json").unlink()
     refused_and_untouched(config(inputs, run_dir), run_dir, "has recorded 2 steps and holds no checkpoint")
 
@@ -215,7 +215,7 @@ def test_a_data_set_that_has_changed_is_refused(inputs, run_dir):
 @pytest.mark.parametrize("name", ["lock", "metrics.jsonl", "ledger.jsonl", "config.yaml"])
 def test_a_folder_where_a_file_belongs_is_one_sentence(inputs, tmp_path, name):
     (tmp_path / "run" / name).mkdir(parents=True)
-    words = rf"run\.dir={tmp_path}/run cannot be used: Is a directory: .*{name}.*; move away what stands in its place"
+    words = rf"run\.dir={tmp_path}/run cannot be used: Is a directory: .*{name}.*; move or delete what is in its place"
     with pytest.raises(ValueError, match=words), open_run(config(inputs, tmp_path / "run")):
         pass
 
@@ -254,7 +254,7 @@ def ledger_without(run_dir, event):
         (lambda d: ledger_without(d, "issued"), "was consumed without being open"),
         (lambda d: cut(d / "metrics.jsonl", 10), "1 steps of 4 groups are recorded in metrics.jsonl, but 8 groups"),
         (lambda d: (d / "ledger.jsonl").write_bytes(b"\xff\n"), "ledger.jsonl is damaged: line 1"),
-        (lambda d: (d / "ledger.jsonl").write_text('{"event": "issued"}\n'), "line 1 of the ledger is no event"),
+        (lambda d: (d / "ledger.jsonl").write_text('{"event": "issued"}\n'), "line 1 of the ledger is not an event"),
         (lambda d: (d / "metrics.jsonl").write_text("5\n"), "metrics.jsonl is damaged: line 1"),
         (lambda d: (d / "config.yaml").write_text("a: ["), "names no train.batch_size"),
         (lambda d: (d / "config.yaml").write_text("train: 5"), "names no train.batch_size"),

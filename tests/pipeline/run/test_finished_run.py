@@ -39,7 +39,7 @@ def test_the_same_command_after_the_end_starts_nothing(tmp_path, monkeypatch, ca
     config.train.total_steps = 3
     assert train(config) == SUMMARY
     said = " ".join(capsys.readouterr().out.split())
-    assert "runs/a holds a finished run of 3 steps (train.total_steps=3); raise it to go on" in said
+    assert "runs/a holds a finished run of 3 steps (train.total_steps=3); raise it to continue" in said
 
 
 def test_the_end_is_told_with_what_changed_and_what_is_next():

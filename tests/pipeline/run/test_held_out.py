@@ -68,5 +68,5 @@ def test_a_reward_that_failed_is_no_wrong_answer():
 
 
 def test_an_evaluation_without_any_reward_is_no_zero():
-    with pytest.raises(RunFailed, match=r"all 3 rewards of the evaluation failed, the last with KeyError: 'x'; mend"):
+    with pytest.raises(RunFailed, match=r"all 3 rewards of the evaluation failed, the last with KeyError: 'x'; fix"):
         run(StandInFleet(failed={"0", "1", "2"}))

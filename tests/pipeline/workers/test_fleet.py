@@ -97,5 +97,5 @@ def test_a_worker_tells_what_it_does():
     assert Slot(0).state() == "worker 0: starting"
     assert Slot(1, num_restarts=2).state() == "worker 1: starting (restart 2)"
     assert Slot(1, num_restarts=3, given_up=True).state() == "worker 1: given up after 3 restarts"
-    assert Slot(0, actor=object(), running=2).state() == "worker 0: no proved version yet, 2 groups in flight"
+    assert Slot(0, actor=object(), running=2).state() == "worker 0: no verified version yet, 2 groups in flight"
     assert Slot(0, actor=object(), verified_version=7).state() == "worker 0: version 7, 0 groups in flight"

@@ -1,4 +1,4 @@
-"""What lies in shared memory while versions come and go."""
+"""What is in shared memory while versions come and go."""
 
 import asyncio
 from types import SimpleNamespace

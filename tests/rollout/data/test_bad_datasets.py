@@ -46,13 +46,13 @@ IDS = {"id_column": "uid"}
 
 BAD = {
     "no such file": Bad(r"dataset.path=\S*a.jsonl does not exist .*name an existing file"),
-    "kind that is not read": Bad(r"is no file of a kind.*\.jsonl, \.json, \.parquet", "x,y\n", "a.csv"),
+    "kind that is not read": Bad(r"is not a file of a supported kind.*\.jsonl, \.json, \.parquet", "x,y\n", "a.csv"),
     "empty file": Bad(r"holds no rows; name a data set with at least one row", ""),
     "only blank lines": Bad(r"holds no rows", "\n\n  \n"),
     "empty JSON file": Bad(r"holds no rows", "", "a.json"),
     "empty JSON list": Bad(r"holds no rows", "[]", "a.json"),
     "malformed line": Bad(
-        r"line 2, column 13 is not valid JSON .*mend a\.jsonl", json.dumps(GOOD) + '\n{"question": \n'
+        r"line 2, column 13 is not valid JSON .*fix a\.jsonl", json.dumps(GOOD) + '\n{"question": \n'
     ),
     "cut in the middle": Bad(r"line 2, column 23 is not valid JSON", json.dumps(GOOD) + '\n{"question": "1 + 1?",'),
     "malformed after blank lines": Bad(r"line 4, .* is not valid JSON", json.dumps(GOOD) + "\n\n\nnot json"),
@@ -65,20 +65,20 @@ BAD = {
     "malformed JSON file": Bad(r"line 3 is not valid JSON", '[\n{"question": "a"},\n{,\n]', "a.json"),
     "Parquet that is none": Bad(r"no readable Parquet file", "text", "a.parquet"),
     "missing prompt column": Bad(
-        r"dataset.prompt_column=question is no column .* at line 1, which has 'questions', 'answer'; "
+        r"dataset.prompt_column=question is not a column .* at line 1, which has 'questions', 'answer'; "
         r"set dataset.prompt_column=questions",
         [{"questions": "a", "answer": "b"}],
     ),
     "missing answer column": Bad(
-        r"dataset.answer_column=answer is no column .*which has 'question', 'solution'; set dataset.answer_column",
+        r"dataset.answer_column=answer is not a column .*which has 'question', 'solution'; set dataset.answer_column",
         [{"question": "a", "solution": "b"}],
     ),
     "missing id column": Bad(
-        r"dataset.id_column=uid is no column .*which has 'question', 'answer'", [GOOD], settings=IDS
+        r"dataset.id_column=uid is not a column .*which has 'question', 'answer'", [GOOD], settings=IDS
     ),
     "row without columns": Bad(r"at line 2, which has no columns", [GOOD, {}]),
     "one row lacks the column": Bad(
-        r"dataset.answer_column=answer is no column .* at line 2", [GOOD, {"question": "a"}]
+        r"dataset.answer_column=answer is not a column .* at line 2", [GOOD, {"question": "a"}]
     ),
     "empty prompt": Bad(r"line 2: the column 'question' \(dataset.prompt_column\) is empty", with_prompt("")),
     "blank prompt": Bad(r"line 2: .* is empty", with_prompt(" \n\t")),
@@ -88,7 +88,7 @@ BAD = {
     "half a character in a message": Bad(
         r"line 2: .* holds half a character", with_prompt([USER | {"content": "\ude00"}]), chat_template=CHATML
     ),
-    "number without end": Bad(r"line 1 cannot be read \(.*digits.*\); mend a\.jsonl", '{"n": ' + "7" * 5000 + "}\n"),
+    "number without end": Bad(r"line 1 cannot be read \(.*digits.*\); fix a\.jsonl", '{"n": ' + "7" * 5000 + "}\n"),
     "null prompt": Bad(r"line 2: .* is null, neither a string nor", with_prompt(None)),
     "number as prompt": Bad(r"line 2: .* is int '7', neither a string nor", with_prompt(7)),
     "object as prompt": Bad(r"line 2: .* is dict", with_prompt(USER)),
@@ -181,7 +181,7 @@ BAD = {
         r"dataset.name=socratic has no meaning for a local file; remove it", [GOOD], settings={"name": "socratic"}
     ),
     "dotted name that is not there": Bad(
-        r"dataset.answer_column=reward_model.truth is no column .*which has 'question', 'reward_model.ground_truth'; "
+        r"dataset.answer_column=reward_model.truth is not a column .*has 'question', 'reward_model.ground_truth'; "
         r"set dataset.answer_column=reward_model.ground_truth",
         [{"question": "a", "reward_model": {"ground_truth": "b"}}],
         settings={"answer_column": "reward_model.truth"},
@@ -192,7 +192,7 @@ BAD = {
         "train-00000-of-00002.jsonl",
     ),
     "split of a file": Bad(
-        r"dataset.split=test is no split of the local file .*only 'train'; name the file of that split in dataset.path",
+        r"dataset.split=test is not a split of the local file .*'train'; name the file of that split in dataset.path",
         [GOOD],
         settings={"split": "test"},
     ),
@@ -235,7 +235,7 @@ def test_saved_data_set_without_the_split(tmp_path: Path) -> None:
 
     datasets.disable_progress_bars()
     datasets.DatasetDict({"train": datasets.Dataset.from_list([GOOD])}).save_to_disk(tmp_path / "set")
-    assert "dataset.split=test is no split of" in refusal_of(tmp_path / "set", split="test")
+    assert "dataset.split=test is not a split of" in refusal_of(tmp_path / "set", split="test")
 
 
 @pytest.mark.parametrize("split", [None, "train"])

@@ -79,7 +79,7 @@ def test_an_argument_of_another_version_is_named() -> None:
         model: str = ""
 
     require_known({"model": "m"}, EngineArgs, "vLLM 0.8.5")
-    with pytest.raises(ConfigError, match=r"vllm_kwargs\.stream_interval=2 is no argument of vLLM 0\.8\.5"):
+    with pytest.raises(ConfigError, match=r"vllm_kwargs\.stream_interval=2 is not an argument of vLLM 0\.8\.5"):
         require_known({"model": "m", "stream_interval": 2}, EngineArgs, "vLLM 0.8.5")
 
 
