@@ -156,7 +156,7 @@ class Run:
             )
         return (
             f"no checkpoint was written yet (checkpoint.every={self.config.checkpoint.every}), "
-            f"so the same command starts again in {self.folder.root}"
+            f"so the same command starts from the beginning in {self.folder.root}"
         )
 
 
