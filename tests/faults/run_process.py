@@ -1,7 +1,6 @@
 """A run in a process of its own, as a user starts it, and what is left behind when it ends."""
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -64,12 +63,21 @@ class RunProcess:
     """`proxrl train` (or a script of the tests that stands for it) with all that it starts."""
 
     def __init__(
-        self, arguments: Sequence[str], log: Path, env: dict[str, str] | None = None, script: str = ""
+        self,
+        arguments: Sequence[str],
+        log: Path,
+        env: dict[str, str] | None = None,
+        script: str = "",
+        own_shared_memory: bool = True,
     ) -> None:
+        """`own_shared_memory`: in a mount namespace with a /dev/shm that all runs beside `log` share, and none else."""
         self.log = log
-        self._shared_before = shared_memory_files()
+        self.shared_memory = log.parent / "shm"
         self.mark = f"{log.parent.name}-{time.monotonic_ns()}"
         command = [sys.executable, *(["-m", script] if script else ["-m", "pipeline.cli"]), "train", *arguments]
+        if own_shared_memory:
+            self.shared_memory.mkdir(exist_ok=True)
+            command = [*in_namespace(self.shared_memory), *command]
         environment = os.environ | {RUN_MARK: self.mark, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"} | (env or {})
         with log.open("ab") as out:
             # A group of its own, as a shell makes one for a job, so that a signal can go to all of it.
@@ -117,17 +125,8 @@ class RunProcess:
         return time.monotonic() - started
 
     def shared_memory_left(self) -> set[str]:
-        """Files that are there since the run began: those of its name, and those of no name that nobody holds.
-
-        Call it when the run's processes have ended: what a living process has mapped then is another run's.
-        """
-        new = shared_memory_files() - self._shared_before
-        unnamed = {name for name in new if name.startswith(LEFT_BEHIND)} - held_by_the_living()
-        return {name for name in new if self._own_name in name} | unnamed
-
-    @property
-    def _own_name(self) -> str:
-        return f"proxrl-{self.process.pid}-"
+        """Names of the files in the run's own shared memory; call it when its processes have ended."""
+        return {path.name for path in self.shared_memory.iterdir()}
 
     def destroy(self) -> None:
         """Whatever a failed test left."""
@@ -137,8 +136,12 @@ class RunProcess:
         ]:
             process.send_signal(signal.SIGKILL)
         self.process.wait()
-        for path in SHARED_MEMORY.glob(f"*{self._own_name}*"):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def in_namespace(shared_memory: Path) -> list[str]:
+    """The start of a command line whose process sees the folder as /dev/shm."""
+    rootless = [] if os.geteuid() == 0 else ["--map-root-user"]
+    return ["unshare", "--mount", *rootless, "sh", "-c", f'mount --bind "{shared_memory}" /dev/shm && exec "$0" "$@"']
 
 
 def shared_memory_files() -> set[str]:

@@ -110,7 +110,8 @@ def test_ranks_and_workers_on_two_nodes_and_one_worker_killed(tmp_path, cluster)
         "train__total_steps": 30,
         "checkpoint__every": 10,
     }
-    run = RunProcess(overrides(model, data, run_dir, **settings), tmp_path / "run.log", env=cluster.env)
+    arguments = overrides(model, data, run_dir, **settings)
+    run = RunProcess(arguments, tmp_path / "run.log", cluster.env, own_shared_memory=False)
     try:
         run.wait_until(lambda: len(steps(run_dir)) >= 2, "step 2")
         ranks, workers = cluster.processes("ray::TrainerWorker"), cluster.processes("ray::RolloutWorker")
@@ -133,7 +134,8 @@ def test_a_cluster_that_asks_for_a_token_refuses_us_in_one_sentence(tmp_path, cl
     model, data = make_inputs(tmp_path)
     settings = {"scheduler__type": "ray", "scheduler__address": cluster.address, "train__total_steps": 1}
     without = {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": ""}
-    run = RunProcess(overrides(model, data, tmp_path / "run", **settings), tmp_path / "run.log", env=without)
+    arguments = overrides(model, data, tmp_path / "run", **settings)
+    run = RunProcess(arguments, tmp_path / "run.log", without, own_shared_memory=False)
     try:
         assert run.wait(120) == 2, run.output()
         told = " ".join(run.output().split())
