@@ -135,6 +135,6 @@ def test_a_ledger_that_was_changed_after_its_checkpoint_is_named(tmp_path):
     ledger = tmp_path / "ledger.jsonl"
     ledger.write_text(ledger.read_text().replace("worker_lost", "worker_gone"))
     assert audit_run(tmp_path).problems == ["the ledger no longer holds what it held at step-000001"]
-    # A damaged checkpoint was passed over, and the ledger resumes from another.
+    # A damaged checkpoint was skipped, and the ledger resumes from another.
     (tmp_path / "checkpoints" / "step-000001" / "policy" / "state.bin").write_bytes(b"y")
     assert audit_run(tmp_path).problems == []

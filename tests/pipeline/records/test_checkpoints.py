@@ -95,7 +95,7 @@ def test_damaged_newer_checkpoints_do_not_push_out_whole_ones(tmp_path):
     for step in (2, 5):
         write(store, step)
     (tmp_path / "step-000005" / "policy" / "weights.bin").write_bytes(b"")
-    write(store, 4)  # a run that passed over step 5
+    write(store, 4)  # a run that skipped step 5
     assert [c.step for c in store.all()] == [4]
 
 

@@ -181,7 +181,8 @@ BAD = {
         r"dataset.name=socratic has no meaning for a local file; remove it", [GOOD], settings={"name": "socratic"}
     ),
     "dotted name that is not there": Bad(
-        r"dataset.answer_column=reward_model.truth is not a column .*has 'question', 'reward_model.ground_truth'; "
+        r"dataset.answer_column=reward_model.truth is not a column "
+        r".*which has 'question', 'reward_model.ground_truth'; "
         r"set dataset.answer_column=reward_model.ground_truth",
         [{"question": "a", "reward_model": {"ground_truth": "b"}}],
         settings={"answer_column": "reward_model.truth"},
@@ -192,7 +193,8 @@ BAD = {
         "train-00000-of-00002.jsonl",
     ),
     "split of a file": Bad(
-        r"dataset.split=test is not a split of the local file .*'train'; name the file of that split in dataset.path",
+        r"dataset.split=test is not a split of the local file "
+        r".*only 'train'; name the file of that split in dataset.path",
         [GOOD],
         settings={"split": "test"},
     ),
