@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -20,9 +19,6 @@ from pipeline.records.json_lines import read_json_lines
 from tests.faults.run_mark import RUN_MARK, is_of, title_of
 
 ROOT = Path(__file__).resolve().parents[2]
-SHARED_MEMORY = Path("/dev/shm")
-LEFT_BEHIND = ("sem.mp-", "psm_", "__KMP_REGISTERED_LIB_")
-"""What killed processes leave in shared memory beside the files that bear their run's name."""
 
 
 def make_inputs(folder: Path, num_prompts: int = 64) -> tuple[Path, Path]:
@@ -144,10 +140,6 @@ def in_namespace(shared_memory: Path) -> list[str]:
     return ["unshare", "--mount", *rootless, "sh", "-c", f'mount --bind "{shared_memory}" /dev/shm && exec "$0" "$@"']
 
 
-def shared_memory_files() -> set[str]:
-    return {p.name for p in SHARED_MEMORY.iterdir()}
-
-
 def steps(run_dir: Path) -> list[dict]:
     """The rows of metrics.jsonl that training steps wrote."""
     path = run_dir / "metrics.jsonl"
@@ -164,12 +156,3 @@ def audit_problems(run_dir: Path) -> list[str]:
 def final_weights(run_dir: Path) -> dict[str, torch.Tensor]:
     newest = sorted((run_dir / "checkpoints").glob("step-*"))[-1]
     return load_file(newest / "policy" / "model.safetensors")
-
-
-def held_by_the_living() -> set[str]:
-    """Names of the shared memory that some process has mapped now."""
-    names = set()
-    for maps in Path("/proc").glob("[0-9]*/maps"):
-        with suppress(OSError):  # the process has just ended
-            names |= {Path(line.split()[-1]).name for line in maps.read_text().splitlines() if "/dev/shm/" in line}
-    return names

@@ -16,13 +16,10 @@ import pytest
 
 from tests.faults.run_mark import RUN_MARK, is_of, title_of
 from tests.faults.run_process import (
-    LEFT_BEHIND,
     RunProcess,
     audit_problems,
-    held_by_the_living,
     make_inputs,
     overrides,
-    shared_memory_files,
     steps,
 )
 
@@ -31,6 +28,9 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 RAY = str(Path(sys.executable).with_name("ray"))
 CPUS_OF_A_NODE = 2
 PORT_TAKEN = "Address already in use"
+SHARED_MEMORY = Path("/dev/shm")
+LEFT_BEHIND = ("sem.mp-", "psm_", "__KMP_REGISTERED_LIB_")
+"""What killed processes leave in shared memory beside the files that bear their run's name."""
 
 
 class Cluster:
@@ -88,6 +88,19 @@ def cluster():
     finally:
         cluster.stop()
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def shared_memory_files() -> set[str]:
+    return {p.name for p in SHARED_MEMORY.iterdir()}
+
+
+def held_by_the_living() -> set[str]:
+    """Names of the shared memory that some process has mapped now."""
+    names = set()
+    for maps in Path("/proc").glob("[0-9]*/maps"):
+        with suppress(OSError):  # the process has just ended
+            names |= {Path(line.split()[-1]).name for line in maps.read_text().splitlines() if "/dev/shm/" in line}
+    return names
 
 
 def left_in_shared_memory(before):
