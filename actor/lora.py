@@ -27,10 +27,10 @@ def check_targets(causal_lm: nn.Module, config: LoraConfig) -> None:
     Raises:
         ConfigError: the first such name, and those that exist.
     """
-    layers = [name for name, module in causal_lm.named_modules() if isinstance(module, nn.Linear | Conv1D)]
+    layers = _linear_layers(causal_lm)
     existing = sorted({name.rpartition(".")[2] for name in layers} - {"lm_head", "embed_out"})
     for target in config.target_modules if config.rank else ():
-        if not any(f".{name}".endswith(f".{target}") for name in layers):
+        if not any(_matches(name, target) for name in layers):
             raise refused(
                 "actor.lora.target_modules",
                 target,
@@ -41,12 +41,18 @@ def check_targets(causal_lm: nn.Module, config: LoraConfig) -> None:
 
 def num_adapter_parameters(causal_lm: nn.Module, config: LoraConfig) -> int:
     """Parameters of the adapters that `add_lora` would add."""
-    adapted = [
-        module
-        for name, module in causal_lm.named_modules()
-        if isinstance(module, nn.Linear | Conv1D) and any(f".{name}".endswith(f".{t}") for t in config.target_modules)
-    ]
-    return sum(config.rank * sum(module.weight.shape) for module in adapted)
+    layers = _linear_layers(causal_lm).items()
+    adapted = [layer for name, layer in layers if any(_matches(name, target) for target in config.target_modules)]
+    return sum(config.rank * sum(layer.weight.shape) for layer in adapted)
+
+
+def _linear_layers(causal_lm: nn.Module) -> dict[str, nn.Linear | Conv1D]:
+    return {name: module for name, module in causal_lm.named_modules() if isinstance(module, nn.Linear | Conv1D)}
+
+
+def _matches(layer: str, target: str) -> bool:
+    """Whether peft adapts the layer of this name for one of `actor.lora.target_modules`."""
+    return f".{layer}".endswith(f".{target}")
 
 
 def add_lora(causal_lm: PreTrainedModel, config: LoraConfig) -> nn.Module:

@@ -28,7 +28,7 @@ READ_ONLY = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class RunFailed(RuntimeError):
-    """The run cannot go on; its message is one or two sentences for the user: what happened, how to resume."""
+    """The run cannot continue; its message is one or two sentences for the user: what happened, how to resume."""
 
 
 class TrainerLost(RunFailed):

@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,13 +90,16 @@ class CheckpointStore:
 
     def partial_bytes(self) -> int:
         """What `remove_partial` would free."""
-        files = (file for partial in self._root.glob(".step-*.partial") for file in partial.rglob("*"))
+        files = (file for partial in self._partials() for file in partial.rglob("*"))
         return sum(file.stat().st_size for file in files if file.is_file())
 
     def remove_partial(self) -> None:
         """Delete what checkpoints that were cut short have left; only for the process that holds the run's lock."""
-        for partial in self._root.glob(".step-*.partial"):
+        for partial in self._partials():
             shutil.rmtree(partial, ignore_errors=True)
+
+    def _partials(self) -> Iterator[Path]:
+        return self._root.glob(".step-*.partial")
 
     def begin(self, step: int) -> Path:
         """An empty folder beside the checkpoints to write step's into."""
