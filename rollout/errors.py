@@ -16,12 +16,12 @@ class EngineUnusable(RuntimeError):
 class UpdateFailed(EngineUnusable):
     """A weight update did not end with verified weights; nothing was, or will be, served under its label.
 
-    `certain`: the same weights would fail in every other engine as well.
+    `cause` is what happened in words, `kind` the name of its exception's class.
     """
 
-    def __init__(self, worker: int, version: int, phase: str, cause: str, certain: bool = False) -> None:
-        RuntimeError.__init__(self, worker, version, phase, cause, certain)
-        self.certain = certain
+    def __init__(self, worker: int, version: int, phase: str, cause: str, kind: str) -> None:
+        RuntimeError.__init__(self, worker, version, phase, cause, kind)
+        self.kind = kind
         self.worker = worker
         self.version = version
         self.phase = phase

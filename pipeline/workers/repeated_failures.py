@@ -3,10 +3,13 @@
 from exchange.types import WeightUpdate
 from pipeline.errors import RunFailed
 from pipeline.machine.remote import cause_of
-from rollout.errors import UpdateFailed
+from rollout.errors import EngineUnusable, UpdateFailed
+from rollout.weights.probe import ProbeDisagreement
 
-ANOTHER_TIME = ("TimeoutError", "its engine process")
-"""How causes begin that another engine may well not meet: it was slow, or it died."""
+CERTAIN = ProbeDisagreement.__name__
+"""The weights are proved to be the same, so every other engine would disagree as well."""
+OF_THIS_ENGINE = (TimeoutError.__name__, EngineUnusable.__name__)
+"""It was slow, or its process died: another engine may well do better."""
 
 
 class UpdateFailures:
@@ -31,11 +34,11 @@ class UpdateFailures:
                 in the same phase with the same kind of error.
         """
         failure = cause_of(error)
-        if not isinstance(failure, UpdateFailed) or failure.cause.startswith(ANOTHER_TIME):
+        if not isinstance(failure, UpdateFailed) or failure.kind in OF_THIS_ENGINE:
             return
-        kind = (failure.version, failure.phase, failure.cause.partition(":")[0])
-        if failure.certain or self._seen.setdefault(kind, update) is not update:
-            again = "" if failure.certain else " again, in a new engine"
+        certain = failure.kind == CERTAIN
+        if certain or self._seen.setdefault((failure.version, failure.phase, failure.kind), update) is not update:
+            again = "" if certain else " again, in a new engine"
             raise RunFailed(
                 f"rollout worker {failure.worker}: {failure.reason}{again}; every other engine would fail with these "
                 "weights too, `proxrl doctor` finds the cause"

@@ -66,8 +66,8 @@ class InFlightUpdate:
         return min(checked)
 
     def _failure(self, cause: BaseException) -> UpdateFailed:
-        certain = isinstance(cause, ProbeDisagreement)
-        return UpdateFailed(self._worker, self._update.version, self._phase, _in_words(cause), certain)
+        words, kind = _in_words(cause), type(cause).__name__
+        return UpdateFailed(self._worker, self._update.version, self._phase, words, kind)
 
     async def _resume(self, failed: bool) -> None:
         if failed:

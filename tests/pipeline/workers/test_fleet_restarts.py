@@ -251,7 +251,7 @@ def test_a_probe_that_disagrees_ends_the_run_without_another_engine(actors):
     async def body():
         fleet = make_fleet(actors)
         await fleet.start()
-        actors[0].update = failing(UpdateFailed(0, 1, "probe", "ProbeDisagreement: by 0.3", certain=True))
+        actors[0].update = failing(UpdateFailed(0, 1, "probe", "ProbeDisagreement: by 0.3", "ProbeDisagreement"))
         with pytest.raises(RunFailed, match=r"by 0\.3; every other engine would fail .* `proxrl doctor`"):
             await fleet.update(update(1))
         await settle()
@@ -262,7 +262,8 @@ def test_a_probe_that_disagrees_ends_the_run_without_another_engine(actors):
 
 def test_the_same_error_from_a_second_publication_ends_the_run(actors):
     def prepare(actor, nth):
-        actor.update = failing(UpdateFailed(0, 1, "load", f"WeightMismatch: no place for tensor {nth}"))
+        cause = f"WeightMismatch: no place for tensor {nth}"
+        actor.update = failing(UpdateFailed(0, 1, "load", cause, "WeightMismatch"))
 
     async def renew(failed):
         return replace(failed, buckets=("again",))

@@ -13,7 +13,8 @@ SECOND = WeightUpdate(3, (), ("second",), (1, 2), (-1.0,))
 
 
 def failed(phase="load", cause="RuntimeError: broken", worker=0, version=3):
-    return ray.exceptions.RayTaskError("update", "traceback", UpdateFailed(worker, version, phase, cause))
+    kind = cause.partition(":")[0] if ":" in cause else "EngineUnusable"
+    return ray.exceptions.RayTaskError("update", "traceback", UpdateFailed(worker, version, phase, cause, kind))
 
 
 @pytest.mark.parametrize(
